@@ -1,0 +1,173 @@
+//! The engine: a queue, one active sequence, one kept cache.
+//!
+//! A step aligns the cache with the active sequence, runs the next tokens that the cache lacks, and chooses a token once
+//! none is lacking. Prefill, decode, prefix reuse and recovery from a lost cache are all this one rule.
+
+use std::collections::VecDeque;
+
+use samara_model::{Decoder, Want};
+
+use crate::kept::Kept;
+use crate::request::at_least_one;
+use crate::sequence::Sequence;
+use crate::stats::since;
+use crate::{ComputeError, EngineError, Event, FinishReason, LanguageModel, Request, SequenceId};
+
+/// Fixed sizes of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// Most tokens of one sequence, prompt and answer together. Range: 1 to the model's context length.
+    pub context_tokens: usize,
+    /// Most prompt tokens of one step, at least 1. Larger runs faster, smaller reacts to `cancel` sooner.
+    pub prefill_chunk_tokens: usize,
+}
+
+/// Continues token sequences with a model, one after another.
+pub struct Engine<M: LanguageModel = Decoder> {
+    pub(crate) model: M,
+    pub(crate) config: EngineConfig,
+    /// Taken out while a step runs, so that a failed or abandoned step leaves no half-written cache behind.
+    pub(crate) kept: Option<Kept<M::Cache>>,
+    active: Option<Sequence>,
+    queue: VecDeque<Sequence>,
+    /// Endings that no step has reported yet.
+    cancelled: Vec<Event>,
+    next_id: u64,
+}
+
+impl<M: LanguageModel> Engine<M> {
+    /// An idle engine. Allocates the cache for `context_tokens` at once, and nothing later.
+    ///
+    /// # Errors
+    /// A size of 0, or a context longer than the model's.
+    pub fn new(model: M, config: EngineConfig) -> Result<Self, EngineError> {
+        at_least_one("prefill_chunk_tokens", config.prefill_chunk_tokens)?;
+        check_context(config.context_tokens, model.context_length())?;
+        let kept = Some(empty(&model, config));
+        let (queue, cancelled) = (VecDeque::new(), Vec::new());
+        Ok(Self { model, config, kept, active: None, queue, cancelled, next_id: 0 })
+    }
+
+    /// Queues a request; requests run in the order they came.
+    ///
+    /// # Errors
+    /// An empty prompt, one that leaves no room in the context, an id without an embedding row, a setting outside its
+    /// range.
+    pub fn submit(&mut self, request: Request) -> Result<SequenceId, EngineError> {
+        request.check(self.model.vocab_size(), self.config.context_tokens)?;
+        let id = SequenceId(self.next_id);
+        self.next_id += 1;
+        self.queue.push_back(Sequence::new(id, request));
+        Ok(id)
+    }
+
+    /// Ends a queued or running sequence; the next step reports it as [`FinishReason::Cancelled`]. Its tokens stay in
+    /// the cache for reuse. Does nothing to a sequence that has ended.
+    pub fn cancel(&mut self, id: SequenceId) {
+        let sequences = self.active.iter().chain(&self.queue);
+        let ended = sequences.filter(|s| s.id == id).map(|s| s.finished(FinishReason::Cancelled));
+        self.cancelled.extend(ended);
+        self.active.take_if(|s| s.id == id);
+        self.queue.retain(|s| s.id != id);
+    }
+
+    /// Runs one prefill chunk or one decode step and says what happened. Empty means idle.
+    ///
+    /// Every step waits for the device once, so progress is real and a cancelled prompt stops at its next chunk.
+    /// Dropping the future loses at most the cache.
+    ///
+    /// # Errors
+    /// [`EngineError::Sequence`] where the running sequence failed; it is dropped, and the next step goes on with the
+    /// queue.
+    pub async fn step(&mut self) -> Result<Vec<Event>, EngineError> {
+        if !self.cancelled.is_empty() {
+            return Ok(std::mem::take(&mut self.cancelled));
+        }
+        if self.active.is_none() {
+            self.active = self.queue.pop_front();
+        }
+        let Some(sequence) = &mut self.active else {
+            return Ok(Vec::new());
+        };
+        let id = sequence.id;
+        let result = advance(&self.model, self.config, &mut self.kept, sequence).await;
+        if !result.as_ref().is_ok_and(|events| goes_on(events)) {
+            self.active = None;
+        }
+        result.map_err(|source| EngineError::Sequence { id, source })
+    }
+
+    /// The sequence that the next step continues.
+    pub fn active(&self) -> Option<SequenceId> {
+        self.active.as_ref().or(self.queue.front()).map(|s| s.id)
+    }
+
+    /// The sizes it was made with.
+    pub fn config(&self) -> EngineConfig {
+        self.config
+    }
+
+    /// The model.
+    pub fn model(&self) -> &M {
+        &self.model
+    }
+
+    /// Gives the model back and frees the cache.
+    pub fn into_model(self) -> M {
+        self.model
+    }
+
+    /// Device memory of the cache.
+    pub fn cache_bytes(&self) -> u64 {
+        self.kept.as_ref().map_or(0, Kept::n_bytes)
+    }
+}
+
+/// Runs the tokens of `sequence` that the cache lacks, at most one chunk, and chooses a token after the last of them.
+async fn advance<M: LanguageModel>(
+    model: &M,
+    config: EngineConfig,
+    slot: &mut Option<Kept<M::Cache>>,
+    sequence: &mut Sequence,
+) -> Result<Vec<Event>, ComputeError> {
+    let (mut kept, start) = aligned(model, config, slot.take(), sequence.tokens());
+    let n_tokens = sequence.tokens().len();
+    let end = n_tokens.min(start + config.prefill_chunk_tokens);
+    let before = samara_ops::counts::read();
+    let logits = kept.extend(model, &sequence.tokens()[start..end], Want::Last).await?;
+    *slot = Some(kept);
+    let mut events: Vec<Event> = sequence.ran(start..end, since(before)).into_iter().collect();
+    if end == n_tokens {
+        let at = |source| ComputeError::Sample { position: end - 1, source };
+        events.push(sequence.choose(&logits).map_err(at)?);
+        events.extend(sequence.ending(config.context_tokens));
+    }
+    Ok(events)
+}
+
+/// A cache that holds the first tokens of `tokens`, all but the last at most, and how many.
+pub(crate) fn aligned<M: LanguageModel>(
+    model: &M,
+    config: EngineConfig,
+    kept: Option<Kept<M::Cache>>,
+    tokens: &[u32],
+) -> (Kept<M::Cache>, usize) {
+    let reused = kept.and_then(|mut kept| kept.align(tokens).map(|n_held| (kept, n_held)));
+    reused.unwrap_or_else(|| (empty(model, config), 0))
+}
+
+fn empty<M: LanguageModel>(model: &M, config: EngineConfig) -> Kept<M::Cache> {
+    Kept::new(model.new_cache(config.context_tokens, config.prefill_chunk_tokens))
+}
+
+fn goes_on(events: &[Event]) -> bool {
+    !matches!(events.last(), Some(Event::Finished { .. }))
+}
+
+fn check_context(found: usize, model_tokens: usize) -> Result<(), EngineError> {
+    if (1..=model_tokens).contains(&found) {
+        return Ok(());
+    }
+    let expected = format!("between 1 and the model's {model_tokens}");
+    Err(EngineError::Setting { name: "context_tokens", found: found.to_string(), expected })
+}

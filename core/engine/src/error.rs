@@ -1,0 +1,58 @@
+//! What can go wrong between token ids and token ids.
+
+use samara_ops::OpsError;
+
+use crate::SequenceId;
+
+/// Why the engine refused a request, or gave a sequence up.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A model continues something; nothing cannot be continued.
+    #[error("the prompt is empty: a model needs at least one token to continue")]
+    EmptyPrompt,
+    /// The ids do not fit the context.
+    #[error("the prompt has {n_tokens} tokens; this context has room for at most {max_tokens}")]
+    PromptTooLong { n_tokens: usize, max_tokens: usize },
+    /// An id without an embedding row. Devices clamp or wrap such reads silently, so it is refused here.
+    #[error("token id {token} at position {position} is unknown: the model's embedding has {vocab_size} rows")]
+    UnknownToken { position: usize, token: u32, vocab_size: usize },
+    /// A setting outside its range.
+    #[error("{name} is {found}; it must be {expected}")]
+    Setting { name: &'static str, found: String, expected: String },
+    /// A running sequence failed and was dropped; the queue behind it is untouched.
+    #[error("{id} failed")]
+    Sequence {
+        id: SequenceId,
+        #[source]
+        source: ComputeError,
+    },
+    /// Scoring failed.
+    #[error("scoring failed")]
+    Score(#[source] ComputeError),
+}
+
+/// Why a step gave no token.
+#[derive(Debug, thiserror::Error)]
+pub enum ComputeError {
+    /// The device gave no numbers back.
+    #[error("the device did not answer")]
+    Device(#[from] OpsError),
+    /// The numbers are there, but no token can be chosen from them.
+    #[error("no token can be chosen after position {position}")]
+    Sample {
+        position: usize,
+        #[source]
+        source: SampleError,
+    },
+}
+
+/// Why a row of logits gives no token.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SampleError {
+    /// NaN or +inf: the computation has broken down, and any token would be a guess.
+    #[error("the logit of token id {token} is {value}")]
+    NotFinite { token: usize, value: f32 },
+    /// Every id has a logit of -inf, from the model or from the logit bias.
+    #[error("every token is ruled out (logit -inf)")]
+    NothingLeft,
+}

@@ -1,0 +1,47 @@
+//! The cache together with the ids it holds: the engine's memory of the last sequence.
+
+use samara_model::Want;
+use samara_ops::OpsError;
+
+use crate::{LanguageModel, RewindableCache};
+
+/// A cache and the token ids whose rows it holds.
+pub(crate) struct Kept<C> {
+    cache: C,
+    ids: Vec<u32>,
+}
+
+impl<C: RewindableCache> Kept<C> {
+    pub fn new(cache: C) -> Self {
+        Self { cache, ids: Vec::new() }
+    }
+
+    pub fn n_bytes(&self) -> u64 {
+        self.cache.n_bytes()
+    }
+
+    /// Forgets what `tokens` does not begin with, and at least the last of `tokens`, so that there is a token to run.
+    /// Starts over where the cache cannot go back that far. Gives how many of `tokens` are held, `None` where the cache
+    /// can do neither and must be replaced.
+    pub fn align(&mut self, tokens: &[u32]) -> Option<usize> {
+        let usable = &tokens[..tokens.len().saturating_sub(1)];
+        let n_shared = self.ids.iter().zip(usable).take_while(|(a, b)| a == b).count();
+        let n_held = [n_shared, 0].into_iter().find(|&n| self.rewind(n))?;
+        self.ids.truncate(n_held);
+        Some(n_held)
+    }
+
+    fn rewind(&mut self, n_tokens: usize) -> bool {
+        n_tokens == self.ids.len() || self.cache.rewind(n_tokens)
+    }
+
+    /// Runs `tokens` after those held and gives the logits asked for.
+    pub async fn extend<M>(&mut self, model: &M, tokens: &[u32], want: Want) -> Result<Vec<f32>, OpsError>
+    where
+        M: LanguageModel<Cache = C>,
+    {
+        let logits = model.logits(tokens, &mut self.cache, want).await?;
+        self.ids.extend_from_slice(tokens);
+        Ok(logits)
+    }
+}

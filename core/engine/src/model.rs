@@ -1,0 +1,72 @@
+//! What the engine needs of a model: ids in, logits out, and a cache that can go back.
+
+use std::future::Future;
+
+use samara_model::{Decoder, KvCache, Want};
+use samara_ops::OpsError;
+
+/// A model that continues token ids. [`Decoder`] is one; the engine's tests have another.
+pub trait LanguageModel {
+    /// What the model remembers of a sequence.
+    type Cache: RewindableCache;
+
+    /// Rows of the embedding, which is also the length V of a row of logits.
+    fn vocab_size(&self) -> usize;
+
+    /// Most tokens that one sequence may hold.
+    fn context_length(&self) -> usize;
+
+    /// An empty cache for sequences of up to `capacity_tokens`, run in chunks of up to `max_chunk_tokens`.
+    fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> Self::Cache;
+
+    /// Appends `tokens` `[T]` to the cache and gives the logits `[V]` after the last of them, or `[T, V]` after each.
+    ///
+    /// # Errors
+    /// The device gave no answer. The cache must then not be used again.
+    fn logits(
+        &self,
+        tokens: &[u32],
+        cache: &mut Self::Cache,
+        want: Want,
+    ) -> impl Future<Output = Result<Vec<f32>, OpsError>>;
+}
+
+/// A cache of the first tokens of a sequence.
+pub trait RewindableCache {
+    /// Forgets every token from position `n_tokens` on. False where it cannot, as when a sliding layer has already
+    /// overwritten rows that position `n_tokens` looks back at; the cache is then unchanged.
+    fn rewind(&mut self, n_tokens: usize) -> bool;
+
+    /// Device memory it holds.
+    fn n_bytes(&self) -> u64;
+}
+
+impl LanguageModel for Decoder {
+    type Cache = KvCache;
+
+    fn vocab_size(&self) -> usize {
+        self.config().vocab_size
+    }
+
+    fn context_length(&self) -> usize {
+        self.config().context_length
+    }
+
+    fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> KvCache {
+        Decoder::new_cache(self, capacity_tokens, max_chunk_tokens)
+    }
+
+    async fn logits(&self, tokens: &[u32], cache: &mut KvCache, want: Want) -> Result<Vec<f32>, OpsError> {
+        samara_ops::read_f32(self.forward(tokens, cache, want)).await
+    }
+}
+
+impl RewindableCache for KvCache {
+    fn rewind(&mut self, n_tokens: usize) -> bool {
+        KvCache::rewind(self, n_tokens)
+    }
+
+    fn n_bytes(&self) -> u64 {
+        KvCache::n_bytes(self) as u64
+    }
+}

@@ -1,0 +1,72 @@
+//! One sequence on its way: its tokens, and what a row of logits does to it.
+
+use std::ops::Range;
+
+use samara_ops::counts::Counts;
+
+use crate::sampler::{sample, uniform};
+use crate::{Event, FinishReason, Request, SampleError, SequenceId, Stats};
+
+/// A submitted request and what has become of it.
+pub(crate) struct Sequence {
+    pub id: SequenceId,
+    request: Request,
+    /// Prompt, then generated tokens.
+    tokens: Vec<u32>,
+    pub stats: Stats,
+}
+
+impl Sequence {
+    pub fn new(id: SequenceId, request: Request) -> Self {
+        let tokens = request.prompt.clone();
+        let stats = Stats { prompt_tokens: tokens.len(), ..Stats::default() };
+        Self { id, request, tokens, stats }
+    }
+
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Chooses the next token from the logits after the last one.
+    pub fn choose(&mut self, logits: &[f32]) -> Result<Event, SampleError> {
+        let Request { sampling, logit_limit, .. } = &self.request;
+        let draw = uniform(sampling.seed, self.stats.generated_tokens as u64);
+        let picked = sample(logits, *logit_limit, &self.tokens, sampling, draw)?;
+        self.tokens.push(picked.token);
+        self.stats.generated_tokens += 1;
+        Ok(Event::Token { id: self.id, token: picked.token, logprob: picked.logprob })
+    }
+
+    /// The ending, if the token just chosen is the last.
+    pub fn ending(&self, context_tokens: usize) -> Option<Event> {
+        let stopped = self.tokens.last().is_some_and(|token| self.request.stop_ids.contains(token));
+        let reason = if stopped {
+            FinishReason::Stop
+        } else if self.stats.generated_tokens >= self.request.max_tokens {
+            FinishReason::Length
+        } else if self.tokens.len() >= context_tokens {
+            FinishReason::Context
+        } else {
+            return None;
+        };
+        Some(self.finished(reason))
+    }
+
+    /// Notes that the tokens in `span` ran and what that cost. Gives the progress where prompt tokens were among them.
+    pub fn ran(&mut self, span: Range<usize>, spent: Counts) -> Option<Event> {
+        let total_tokens = self.stats.prompt_tokens;
+        if span.start >= total_tokens {
+            self.stats.add_decode(spent);
+            return None;
+        }
+        if self.stats.prefill_steps == 0 {
+            self.stats.cached_tokens = span.start;
+        }
+        self.stats.add_prefill(spent);
+        Some(Event::Prefill { id: self.id, done_tokens: span.end.min(total_tokens), total_tokens })
+    }
+
+    pub fn finished(&self, reason: FinishReason) -> Event {
+        Event::Finished { id: self.id, reason, stats: self.stats }
+    }
+}

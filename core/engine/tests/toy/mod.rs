@@ -1,0 +1,103 @@
+//! A language model small enough to reason about: its logits are a hash of every id in its cache.
+//!
+//! A cache that is wrong by one id gives entirely different tokens, so equal ids prove equal histories.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::task::Poll;
+
+use samara_engine::{LanguageModel, RewindableCache};
+use samara_model::Want;
+use samara_ops::OpsError;
+
+pub const VOCAB_SIZE: usize = 24;
+
+#[derive(Default)]
+pub struct Toy {
+    /// How far its caches can go back; `None` for any distance.
+    pub slack_tokens: Option<usize>,
+    /// Whether its caches can at least start over.
+    pub sealed: bool,
+    /// The id whose presence in the cache turns every logit into NaN.
+    pub poison: Option<u32>,
+    /// Tokens run, one entry per call.
+    pub calls: RefCell<Vec<usize>>,
+}
+
+pub struct ToyCache {
+    ids: Vec<u32>,
+    capacity_tokens: usize,
+    max_chunk_tokens: usize,
+    slack_tokens: Option<usize>,
+    sealed: bool,
+}
+
+impl LanguageModel for Toy {
+    type Cache = ToyCache;
+
+    fn vocab_size(&self) -> usize {
+        VOCAB_SIZE
+    }
+
+    fn context_length(&self) -> usize {
+        64
+    }
+
+    fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> ToyCache {
+        let Self { slack_tokens, sealed, .. } = *self;
+        ToyCache { ids: Vec::new(), capacity_tokens, max_chunk_tokens, slack_tokens, sealed }
+    }
+
+    async fn logits(&self, tokens: &[u32], cache: &mut ToyCache, want: Want) -> Result<Vec<f32>, OpsError> {
+        assert!(!tokens.is_empty() && tokens.len() <= cache.max_chunk_tokens);
+        let start = cache.ids.len();
+        cache.ids.extend_from_slice(tokens);
+        assert!(cache.ids.len() <= cache.capacity_tokens);
+        self.calls.borrow_mut().push(tokens.len());
+        pend_once().await;
+        let first = if want == Want::All { start } else { cache.ids.len() - 1 };
+        Ok((first..cache.ids.len()).flat_map(|last| self.row(&cache.ids[..=last])).collect())
+    }
+}
+
+impl Toy {
+    /// Logits between -4 and 4 after `ids`.
+    pub fn row(&self, ids: &[u32]) -> Vec<f32> {
+        if self.poison.is_some_and(|id| ids.contains(&id)) {
+            return vec![f32::NAN; VOCAB_SIZE];
+        }
+        let history = ids.iter().fold(17, |hash, &id| mix(hash ^ u64::from(id)));
+        (0..VOCAB_SIZE as u64).map(|id| (mix(history ^ id) % 8192) as f32 / 1024.0 - 4.0).collect()
+    }
+}
+
+impl RewindableCache for ToyCache {
+    fn rewind(&mut self, n_tokens: usize) -> bool {
+        let near = self.slack_tokens.is_none_or(|slack| self.ids.len() - n_tokens <= slack);
+        let can = near || (n_tokens == 0 && !self.sealed);
+        if can {
+            self.ids.truncate(n_tokens);
+        }
+        can
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.capacity_tokens as u64
+    }
+}
+
+/// Scrambles 64 bits.
+fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (x ^ (x >> 29)).wrapping_mul(0xd6e8_feb8_6659_fd93) ^ (x >> 32)
+}
+
+/// Gives way once, as a readback does.
+async fn pend_once() {
+    let mut ready = false;
+    poll_fn(|cx| {
+        cx.waker().wake_by_ref();
+        if std::mem::replace(&mut ready, true) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await
+}
