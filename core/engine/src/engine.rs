@@ -145,15 +145,16 @@ async fn advance<M: LanguageModel>(
     Ok(events)
 }
 
-/// A cache that holds the first tokens of `tokens`, all but the last at most, and how many.
+/// A cache that holds the first of `tokens`, all but the last at most, and how many.
 pub(crate) fn aligned<M: LanguageModel>(
     model: &M,
     config: EngineConfig,
     kept: Option<Kept<M::Cache>>,
     tokens: &[u32],
 ) -> (Kept<M::Cache>, usize) {
-    let reused = kept.and_then(|mut kept| kept.align(tokens).map(|n_held| (kept, n_held)));
-    reused.unwrap_or_else(|| (empty(model, config), 0))
+    let mut kept = kept.unwrap_or_else(|| empty(model, config));
+    let n_held = kept.align(tokens);
+    (kept, n_held)
 }
 
 fn empty<M: LanguageModel>(model: &M, config: EngineConfig) -> Kept<M::Cache> {

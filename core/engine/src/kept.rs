@@ -20,19 +20,14 @@ impl<C: RewindableCache> Kept<C> {
         self.cache.n_bytes()
     }
 
-    /// Forgets what `tokens` does not begin with, and at least the last of `tokens`, so that there is a token to run.
-    /// Starts over where the cache cannot go back that far. Gives how many of `tokens` are held, `None` where the cache
-    /// can do neither and must be replaced.
-    pub fn align(&mut self, tokens: &[u32]) -> Option<usize> {
+    /// Forgets what `tokens` does not begin with, and at least the last of `tokens`, so that there is a token to run;
+    /// everything where the cache cannot go back that far. Gives how many of `tokens` are held.
+    pub fn align(&mut self, tokens: &[u32]) -> usize {
         let usable = &tokens[..tokens.len().saturating_sub(1)];
         let n_shared = self.ids.iter().zip(usable).take_while(|(a, b)| a == b).count();
-        let n_held = [n_shared, 0].into_iter().find(|&n| self.rewind(n))?;
+        let n_held = [n_shared, 0].into_iter().find(|&n| self.cache.rewind(n)).unwrap_or(0);
         self.ids.truncate(n_held);
-        Some(n_held)
-    }
-
-    fn rewind(&mut self, n_tokens: usize) -> bool {
-        n_tokens == self.ids.len() || self.cache.rewind(n_tokens)
+        n_held
     }
 
     /// Runs `tokens` after those held and gives the logits asked for.

@@ -33,8 +33,8 @@ pub trait LanguageModel {
 
 /// A cache of the first tokens of a sequence.
 pub trait RewindableCache {
-    /// Forgets every token from position `n_tokens` on. False where it cannot, as when a sliding layer has already
-    /// overwritten rows that position `n_tokens` looks back at; the cache is then unchanged.
+    /// Forgets all but the first `n_tokens`. False, and nothing changed, where it cannot: a sliding layer has already
+    /// overwritten rows that the next token looks back at. Going back to nothing always succeeds.
     fn rewind(&mut self, n_tokens: usize) -> bool;
 
     /// Device memory it holds.

@@ -16,8 +16,6 @@ pub const VOCAB_SIZE: usize = 24;
 pub struct Toy {
     /// How far its caches can go back; `None` for any distance.
     pub slack_tokens: Option<usize>,
-    /// Whether its caches can at least start over.
-    pub sealed: bool,
     /// The id whose presence in the cache turns every logit into NaN.
     pub poison: Option<u32>,
     /// Tokens run, one entry per call.
@@ -29,7 +27,6 @@ pub struct ToyCache {
     capacity_tokens: usize,
     max_chunk_tokens: usize,
     slack_tokens: Option<usize>,
-    sealed: bool,
 }
 
 impl LanguageModel for Toy {
@@ -44,8 +41,7 @@ impl LanguageModel for Toy {
     }
 
     fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> ToyCache {
-        let Self { slack_tokens, sealed, .. } = *self;
-        ToyCache { ids: Vec::new(), capacity_tokens, max_chunk_tokens, slack_tokens, sealed }
+        ToyCache { ids: Vec::new(), capacity_tokens, max_chunk_tokens, slack_tokens: self.slack_tokens }
     }
 
     async fn logits(&self, tokens: &[u32], cache: &mut ToyCache, want: Want) -> Result<Vec<f32>, OpsError> {
@@ -74,7 +70,7 @@ impl Toy {
 impl RewindableCache for ToyCache {
     fn rewind(&mut self, n_tokens: usize) -> bool {
         let near = self.slack_tokens.is_none_or(|slack| self.ids.len() - n_tokens <= slack);
-        let can = near || (n_tokens == 0 && !self.sealed);
+        let can = near || n_tokens == 0;
         if can {
             self.ids.truncate(n_tokens);
         }
