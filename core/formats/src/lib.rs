@@ -1,0 +1,31 @@
+//! Model files as named tensors: GGUF and safetensors in, shapes, types and bytes out.
+//!
+//! The one idea: a [`Checkpoint`] is cheap metadata over bytes that stay where they are (mapped natively, embedded or
+//! downloaded in a browser), and everything the file claims is checked against its length before it is believed.
+//! [`codec`] holds the block formats, which are the reference for the GPU's own unpacking.
+//!
+//! Not here: what a tensor means. Names stay as the file has them, and no family or device is known.
+#![deny(clippy::indexing_slicing)]
+
+mod checkpoint;
+pub mod codec;
+#[cfg(not(target_arch = "wasm32"))]
+mod disk;
+mod dtype;
+mod error;
+mod foreign;
+pub mod gguf;
+mod huggingface;
+#[cfg(not(target_arch = "wasm32"))]
+mod mmap;
+mod source;
+mod tensor;
+
+pub use checkpoint::{Checkpoint, Metadata};
+pub use dtype::DType;
+pub use error::FormatError;
+pub use foreign::Foreign;
+pub use gguf::{GgufArray, GgufMetadata, GgufValue};
+pub use huggingface::{HuggingFaceFiles, HuggingFaceMetadata};
+pub use source::ByteSource;
+pub use tensor::TensorInfo;
