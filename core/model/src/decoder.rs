@@ -1,0 +1,172 @@
+//! The decoder: one forward pass for every family.
+//!
+//! A layer is attention, then feed-forward. What stands between two parts (a residual sum and one
+//! or two norms) belongs to the part before it as its [`Exit`].
+
+mod build;
+
+use burn::tensor::{Device, Tensor};
+use samara_formats::Checkpoint;
+use samara_ops::{self as ops, Activation, AttentionSpec, Norm, QkSpec, Weight, device::OpenDevice};
+
+use crate::{
+    Config, KvCache, LoadProgress, ModelError,
+    cache::RopeTables,
+    config::{Attention, Moe},
+    exit::{Exit, Stream},
+};
+
+/// A model on a device.
+pub struct Decoder {
+    config: Config,
+    device: Device,
+    embed: Weight,
+    /// The norm before the first layer, where one stands there.
+    entry: Option<Norm>,
+    layers: Vec<Layer>,
+    /// `None` where the embedding table is the head.
+    head: Option<Weight>,
+}
+
+/// Which rows of logits a forward pass gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// The last token's.
+    Last,
+    /// Every token's.
+    All,
+}
+
+struct Layer {
+    qkv: Weight,
+    q_norm: Tensor<1>,
+    k_norm: Tensor<1>,
+    qk: QkSpec,
+    span: Attention,
+    attention: AttentionSpec,
+    o: Weight,
+    after_attention: Exit<Norm>,
+    feed_forward: FeedForward,
+    after_feed_forward: Exit<Norm>,
+}
+
+enum FeedForward {
+    Dense { gate_up: Weight, down: Weight, activation: Activation },
+    Experts { router: Weight, gate_up: Weight, down: Weight, activation: Activation, moe: Moe },
+}
+
+impl Decoder {
+    /// Loads a checkpoint onto a device. `progress` is called after each block of rows.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration or which tensor is missing, misshapen or unknown;
+    /// nothing is read before all shapes are proven.
+    pub fn load(
+        checkpoint: &Checkpoint,
+        open: &OpenDevice,
+        progress: &mut dyn FnMut(LoadProgress<'_>),
+    ) -> Result<Self, ModelError> {
+        let config = Config::from_checkpoint(checkpoint)?;
+        build::decoder(config, checkpoint, open, progress)
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Bytes of all weights on the device.
+    pub fn n_bytes(&self) -> u64 {
+        let layers = self.layers.iter().map(Layer::n_bytes).sum::<u64>();
+        self.embed.n_bytes() + self.head.as_ref().map_or(0, Weight::n_bytes) + layers
+    }
+
+    /// An empty cache for `capacity_tokens`, to be filled in chunks of at most `max_chunk_tokens`.
+    pub fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> KvCache {
+        KvCache::new(&self.config, capacity_tokens, max_chunk_tokens, &self.device)
+    }
+
+    /// Appends `T` tokens to the cache and gives their logits, `[1, V]` or `[T, V]`.
+    ///
+    /// Asks for `1 <= T <= cache.max_chunk()` tokens that pass [`Config::check_tokens`] and fit
+    /// the cache's capacity; callers prove that where tokens come in.
+    pub fn forward(&self, tokens: &[u32], cache: &mut KvCache, want: Want) -> Tensor<2> {
+        let hidden = self.hidden(tokens, cache);
+        let rows = match want {
+            Want::Last if tokens.len() > 1 => ops::last_row(&hidden),
+            Want::Last | Want::All => hidden,
+        };
+        ops::linear(&rows, self.head.as_ref().unwrap_or(&self.embed))
+    }
+
+    /// Appends tokens to the cache as [`Decoder::forward`] does, without computing logits: for
+    /// all chunks of a prompt but its last.
+    pub fn append(&self, tokens: &[u32], cache: &mut KvCache) {
+        self.hidden(tokens, cache);
+    }
+
+    /// The stream after the final norm, `[T, D]`.
+    fn hidden(&self, tokens: &[u32], cache: &mut KvCache) -> Tensor<2> {
+        cache.begin(tokens);
+        let mut stream = self.enter(cache);
+        let KvCache { layers, ropes, step, .. } = cache;
+        for (layer, keys_values) in self.layers.iter().zip(layers) {
+            stream = layer.forward(stream, ropes, step, keys_values);
+        }
+        cache.end(tokens.len());
+        stream.input
+    }
+
+    fn enter(&self, cache: &KvCache) -> Stream {
+        let residual = ops::embed(&cache.step, &self.embed, self.config.embed_scale);
+        let input = match &self.entry {
+            Some(norm) => ops::norm(&residual, norm),
+            None => residual.clone(),
+        };
+        Stream { residual, input }
+    }
+}
+
+impl Layer {
+    fn forward(&self, stream: Stream, ropes: &RopeTables, step: &ops::Step, cache: &mut ops::LayerCache) -> Stream {
+        let mixed = self.attend(&stream.input, ropes, step, cache);
+        let stream = self.after_attention.join(&stream.residual, &mixed);
+        let changed = self.feed_forward.forward(&stream.input);
+        self.after_feed_forward.join(&stream.residual, &changed)
+    }
+
+    fn attend(&self, x: &Tensor<2>, ropes: &RopeTables, step: &ops::Step, cache: &mut ops::LayerCache) -> Tensor<2> {
+        let qkv = ops::linear(x, &self.qkv);
+        let rope = ropes.of(self.span);
+        let q = ops::qk_norm_rope(&qkv, &self.q_norm, &self.k_norm, rope, step, cache, &self.qk);
+        ops::linear(&ops::attention(&q, cache, step, &self.attention), &self.o)
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.qkv.n_bytes() + self.o.n_bytes() + self.feed_forward.n_bytes()
+    }
+}
+
+impl FeedForward {
+    fn forward(&self, x: &Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::Dense { gate_up, down, activation } => {
+                ops::linear(&ops::glu(&ops::linear(x, gate_up), *activation), down)
+            }
+            Self::Experts { router, gate_up, down, activation, moe } => {
+                let scores = ops::linear(x, router);
+                let routes = ops::moe_route(&scores, moe.top_k, moe.renormalise);
+                let wide = ops::moe_linear(x, gate_up, &routes, moe.n_experts);
+                let narrow = ops::glu(&wide, *activation);
+                let picked = ops::moe_linear(&narrow, down, &routes, moe.n_experts);
+                ops::moe_combine(&picked, &routes)
+            }
+        }
+    }
+
+    fn n_bytes(&self) -> u64 {
+        match self {
+            Self::Dense { gate_up, down, .. } => gate_up.n_bytes() + down.n_bytes(),
+            Self::Experts { router, gate_up, down, .. } => router.n_bytes() + gate_up.n_bytes() + down.n_bytes(),
+        }
+    }
+}

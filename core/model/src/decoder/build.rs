@@ -1,0 +1,101 @@
+//! From a plan to a decoder: reads weights in order and sets each part's exit.
+
+use samara_formats::Checkpoint;
+use samara_ops::{self as ops, AttentionSpec, Norm, QkSpec, device::OpenDevice};
+
+use super::{Decoder, FeedForward, Layer};
+use crate::{
+    Config, LoadProgress, ModelError,
+    config::Attention,
+    exit::Exit,
+    load::{Loader, planned_bytes},
+    names::{self, FeedForwardPlan, LayerPlan, Plan, VectorPlan},
+};
+
+/// Proves every shape, then loads.
+pub(super) fn decoder(
+    config: Config,
+    checkpoint: &Checkpoint,
+    open: &OpenDevice,
+    progress: &mut dyn FnMut(LoadProgress<'_>),
+) -> Result<Decoder, ModelError> {
+    let plan = Plan::new(&config, checkpoint);
+    names::check(&plan, &config, checkpoint)?;
+    let total_bytes = planned_bytes(&plan, checkpoint);
+    let loader = Loader { checkpoint, open, progress, done_bytes: 0, total_bytes };
+    Builder { config: &config, loader, plan: &plan }.decoder()
+}
+
+struct Builder<'a> {
+    config: &'a Config,
+    loader: Loader<'a>,
+    plan: &'a Plan,
+}
+
+impl Builder<'_> {
+    fn decoder(mut self) -> Result<Decoder, ModelError> {
+        let plan = self.plan;
+        let embed = self.loader.matrix(&plan.embed)?;
+        let entry = plan.entry.as_ref().map(|norm| self.norm(norm)).transpose()?;
+        let mut layers = Vec::with_capacity(plan.layers.len());
+        for (idx, layer) in plan.layers.iter().enumerate() {
+            layers.push(self.layer(idx, layer)?);
+        }
+        let head = plan.head.as_ref().map(|head| self.loader.matrix(head)).transpose()?;
+        let (config, device) = (self.config.clone(), self.loader.open.device.clone());
+        Ok(Decoder { config, device, embed, entry, layers, head })
+    }
+
+    fn layer(&mut self, idx: usize, plan: &LayerPlan) -> Result<Layer, ModelError> {
+        let config = self.config;
+        let span = config.attention.get(idx).copied().unwrap_or(Attention::Full);
+        Ok(Layer {
+            qkv: self.loader.matrix(&plan.qkv)?,
+            q_norm: self.vector(&plan.q_norm)?,
+            k_norm: self.vector(&plan.k_norm)?,
+            qk: qk_spec(config),
+            span,
+            attention: attention_spec(config, span),
+            o: self.loader.matrix(&plan.o)?,
+            after_attention: self.exit(&plan.after_attention)?,
+            feed_forward: self.feed_forward(&plan.feed_forward)?,
+            after_feed_forward: self.exit(&plan.after_feed_forward)?,
+        })
+    }
+
+    fn exit(&mut self, plan: &Exit<VectorPlan>) -> Result<Exit<Norm>, ModelError> {
+        plan.try_map(|norm| self.norm(norm))
+    }
+
+    fn feed_forward(&mut self, plan: &FeedForwardPlan) -> Result<FeedForward, ModelError> {
+        let activation = self.config.activation;
+        let router = plan.router.as_ref().map(|router| self.loader.matrix(router)).transpose()?;
+        let gate_up = self.loader.matrix(&plan.gate_up)?;
+        let down = self.loader.matrix(&plan.down)?;
+        Ok(match (router, self.config.moe) {
+            (Some(router), Some(moe)) => FeedForward::Experts { router, gate_up, down, activation, moe },
+            _ => FeedForward::Dense { gate_up, down, activation },
+        })
+    }
+
+    fn norm(&mut self, plan: &VectorPlan) -> Result<Norm, ModelError> {
+        let weight = self.vector(plan)?;
+        Ok(Norm { kind: self.config.norm, weight, eps: self.config.norm_eps })
+    }
+
+    fn vector(&mut self, plan: &VectorPlan) -> Result<burn::tensor::Tensor<1>, ModelError> {
+        Ok(ops::vector(&self.loader.vector(plan)?, &self.loader.open.device))
+    }
+}
+
+fn qk_spec(config: &Config) -> QkSpec {
+    QkSpec { heads: config.heads(), norm: config.qk_norm, eps: config.norm_eps, clip: config.clip_qkv }
+}
+
+fn attention_spec(config: &Config, span: Attention) -> AttentionSpec {
+    let window = match span {
+        Attention::Full => None,
+        Attention::Sliding(window) => Some(window),
+    };
+    AttentionSpec { heads: config.heads(), window, scale: config.attention_scale }
+}

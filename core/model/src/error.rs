@@ -1,0 +1,52 @@
+//! What can go wrong between a checkpoint's bytes and a loaded decoder.
+//!
+//! Every variant says which file and which key or tensor, what was expected and what was found.
+//! After loading there is nothing left to fail: forward passes return values.
+
+use samara_formats::FormatError;
+
+/// Why a checkpoint cannot become a decoder.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// The architecture has no mapping here.
+    #[error("{source_name}: unknown architecture `{found}`; supported are {supported}")]
+    UnknownArchitecture { source_name: String, found: String, supported: String },
+
+    /// The checkpoint is in the layout that OLMo used before it joined transformers.
+    #[error(
+        "{source_name}: this is the old OLMo layout (`{found}`); use the repository of the same name that ends in `-hf`"
+    )]
+    OldOlmoLayout { source_name: String, found: String },
+
+    /// A key that must be there is not.
+    #[error("{source_name}: `{key}` is missing")]
+    MissingKey { source_name: String, key: String },
+
+    /// A key holds something it cannot hold.
+    #[error("{source_name}: `{key}` is {found}, expected {expected}")]
+    BadKey { source_name: String, key: String, expected: String, found: String },
+
+    /// A key asks for something that is not built.
+    #[error("{source_name}: `{key}` = {found} is not supported; supported: {supported}")]
+    Unsupported { source_name: String, key: String, found: String, supported: String },
+
+    /// A tensor the configuration asks for is not in the checkpoint.
+    #[error("{source_name}: tensor `{tensor}` is missing, expected shape {expected:?}")]
+    MissingTensor { source_name: String, tensor: String, expected: Vec<usize> },
+
+    /// A tensor has another shape than the configuration says.
+    #[error("{source_name}: tensor `{tensor}` has shape {found:?}, expected {expected:?}")]
+    TensorShape { source_name: String, tensor: String, expected: Vec<usize>, found: Vec<usize> },
+
+    /// The checkpoint holds a tensor that the architecture has no place for.
+    #[error("{source_name}: tensor `{tensor}` (shape {found:?}) has no place in architecture {family}")]
+    UnknownTensor { source_name: String, tensor: String, family: String, found: Vec<usize> },
+
+    /// A token id has no row in the embedding table.
+    #[error("token {token} at position {position} is outside the vocabulary of {vocab_size} rows")]
+    TokenOutOfRange { token: u32, position: usize, vocab_size: usize },
+
+    /// The checkpoint's bytes could not be read.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}

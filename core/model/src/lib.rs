@@ -1,0 +1,27 @@
+//! The families as mathematics: configuration, tensor names, layers, KV cache.
+//!
+//! One decoder serves Llama, OLMo 1, OLMo 2, Olmo 3, OLMoE and Gemma 3; they differ in [`Config`]
+//! alone. A checkpoint goes in, logits come out, and after loading every shape is proven.
+//!
+//! Not here: sampling, text, files' formats, and which kernel computes what.
+#![deny(clippy::indexing_slicing)]
+
+pub mod cache;
+pub mod config;
+pub mod decoder;
+mod error;
+mod exit;
+mod load;
+pub mod memory;
+mod names;
+pub mod rope;
+
+pub use self::{
+    cache::KvCache,
+    config::{Attention, Config, Family, Moe, NormPlacement},
+    decoder::{Decoder, Want},
+    error::ModelError,
+    load::LoadProgress,
+    memory::DeviceMemory,
+};
+pub use samara_ops::{Activation, NormKind, QkNorm};

@@ -1,0 +1,141 @@
+//! Checkpoint to device weights, a few rows at a time.
+//!
+//! All shapes are proven before the first byte is read. Rows are read in blocks, put in the order
+//! the decoder wants and pushed on; no tensor is ever whole in main memory.
+
+use samara_formats::{Checkpoint, TensorInfo};
+use samara_ops::{Weight, WeightBuilder, device::OpenDevice};
+
+use crate::{
+    ModelError,
+    names::{MatrixPlan, Piece, Plan, RowOrder, VectorPlan},
+};
+
+/// Values read at once: 4 MiB of them.
+const BLOCK_VALUES: usize = 1 << 20;
+
+/// How far loading has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadProgress<'a> {
+    /// The tensor being read.
+    pub tensor: &'a str,
+    /// Bytes of the checkpoint read so far.
+    pub done_bytes: u64,
+    /// Bytes of the checkpoint that will be read.
+    pub total_bytes: u64,
+}
+
+/// Reads weights and tells how far it is.
+pub(crate) struct Loader<'a> {
+    pub checkpoint: &'a Checkpoint,
+    pub open: &'a OpenDevice,
+    pub progress: &'a mut dyn FnMut(LoadProgress<'_>),
+    pub done_bytes: u64,
+    pub total_bytes: u64,
+}
+
+impl<'a> Loader<'a> {
+    /// One device matrix from all its pieces.
+    pub fn matrix(&mut self, plan: &MatrixPlan) -> Result<Weight, ModelError> {
+        let mut builder = WeightBuilder::new(plan.n_in, self.open);
+        for piece in &plan.pieces {
+            self.push(piece, &mut builder)?;
+        }
+        Ok(builder.finish())
+    }
+
+    /// One vector; all ones where no tensor holds it.
+    pub fn vector(&mut self, plan: &VectorPlan) -> Result<Vec<f32>, ModelError> {
+        let Some(name) = &plan.tensor else { return Ok(vec![1.0; plan.len]) };
+        let info = self.info(name, &[plan.len])?;
+        let values = self.checkpoint.rows_f32(info, 0..1)?;
+        self.advance(info, 1);
+        Ok(values.iter().map(|value| value + plan.add).collect())
+    }
+
+    fn push(&mut self, piece: &Piece, builder: &mut WeightBuilder) -> Result<(), ModelError> {
+        let info = self.info(&piece.tensor, &piece.shape)?;
+        let n_rows = block_rows(info.row_len(), piece.order);
+        for start in piece.rows.clone().step_by(n_rows) {
+            let rows = start..piece.rows.end.min(start + n_rows);
+            let values = self.checkpoint.rows_f32(info, rows.clone())?;
+            builder.push_rows_f32(&in_order(values, info.row_len(), piece.order));
+            self.advance(info, rows.len());
+        }
+        Ok(())
+    }
+
+    fn info(&self, name: &str, expected: &[usize]) -> Result<&'a TensorInfo, ModelError> {
+        self.checkpoint.tensor(name).ok_or_else(|| ModelError::MissingTensor {
+            source_name: self.checkpoint.source().to_owned(),
+            tensor: name.to_owned(),
+            expected: expected.to_vec(),
+        })
+    }
+
+    fn advance(&mut self, info: &TensorInfo, n_rows: usize) {
+        self.done_bytes += bytes_of_rows(info, n_rows);
+        (self.progress)(LoadProgress {
+            tensor: &info.name,
+            done_bytes: self.done_bytes,
+            total_bytes: self.total_bytes,
+        });
+    }
+}
+
+/// Bytes of the checkpoint that a plan reads.
+pub(crate) fn planned_bytes(plan: &Plan, checkpoint: &Checkpoint) -> u64 {
+    let of = |name: &str, n_rows: usize| checkpoint.tensor(name).map_or(0, |info| bytes_of_rows(info, n_rows));
+    let pieces = plan.matrices().flat_map(|matrix| &matrix.pieces);
+    let vectors = plan.vectors().filter_map(|vector| vector.tensor.as_deref());
+    pieces.map(|piece| of(&piece.tensor, piece.rows.len())).sum::<u64>() + vectors.map(|name| of(name, 1)).sum::<u64>()
+}
+
+fn bytes_of_rows(info: &TensorInfo, n_rows: usize) -> u64 {
+    (info.n_bytes() / info.n_rows().max(1) * n_rows) as u64
+}
+
+/// Rows per block; whole heads where heads are re-ordered.
+fn block_rows(row_len: usize, order: RowOrder) -> usize {
+    let n_rows = (BLOCK_VALUES / row_len.max(1)).max(1);
+    match order {
+        RowOrder::AsStored => n_rows,
+        RowOrder::Interleaved { head_dim } => n_rows.next_multiple_of(head_dim),
+    }
+}
+
+/// Rows in the order the decoder wants: of each head the even rows, then the odd ones.
+fn in_order(values: Vec<f32>, row_len: usize, order: RowOrder) -> Vec<f32> {
+    let RowOrder::Interleaved { head_dim } = order else { return values };
+    let mut ordered = Vec::with_capacity(values.len());
+    for head in values.chunks(row_len * head_dim) {
+        for first in [0, 1] {
+            head.chunks(row_len).skip(first).step_by(2).for_each(|row| ordered.extend(row));
+        }
+    }
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interleaved_rows_go_back_to_halves() {
+        let stored: Vec<f32> = [0., 2., 1., 3., 4., 6., 5., 7.].to_vec();
+        let order = RowOrder::Interleaved { head_dim: 4 };
+        assert_eq!(in_order(stored, 1, order), [0., 1., 2., 3., 4., 5., 6., 7.]);
+    }
+
+    #[test]
+    fn stored_order_is_kept() {
+        assert_eq!(in_order(vec![1., 2., 3.], 1, RowOrder::AsStored), [1., 2., 3.]);
+    }
+
+    #[test]
+    fn blocks_hold_whole_heads() {
+        let order = RowOrder::Interleaved { head_dim: 96 };
+        assert_eq!(block_rows(2048, order) % 96, 0);
+        assert_eq!(block_rows(1 << 22, RowOrder::AsStored), 1);
+    }
+}

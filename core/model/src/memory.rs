@@ -1,0 +1,51 @@
+//! Device bytes that a model will need, told before anything is loaded.
+
+use samara_formats::Checkpoint;
+
+use crate::{
+    Config, ModelError,
+    cache::slots_per_layer,
+    names::{self, Plan},
+};
+
+/// Bytes of one value as it lies on the device.
+const VALUE_BYTES: u64 = 4;
+
+/// Device memory by owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// All weights, a tied head counted once.
+    pub weights_bytes: u64,
+    /// Keys and values for the asked context.
+    pub kv_bytes: u64,
+}
+
+impl DeviceMemory {
+    /// What loading `checkpoint` takes, and a cache of `context_tokens` filled in chunks of
+    /// `max_chunk_tokens`.
+    ///
+    /// # Errors
+    /// A tensor that is missing, misshapen or unknown.
+    pub fn needed(
+        config: &Config,
+        checkpoint: &Checkpoint,
+        context_tokens: usize,
+        max_chunk_tokens: usize,
+    ) -> Result<Self, ModelError> {
+        let plan = Plan::new(config, checkpoint);
+        names::check(&plan, config, checkpoint)?;
+        Ok(Self { weights_bytes: weights_bytes(&plan), kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens) })
+    }
+}
+
+fn weights_bytes(plan: &Plan) -> u64 {
+    let matrices = plan.matrices().map(|matrix| (matrix.n_out() * matrix.n_in) as u64);
+    let vectors = plan.vectors().map(|vector| vector.len as u64);
+    (matrices.sum::<u64>() + vectors.sum::<u64>()) * VALUE_BYTES
+}
+
+/// Keys and values of all layers.
+pub fn kv_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize) -> u64 {
+    let slots = slots_per_layer(config, context_tokens, max_chunk_tokens.min(context_tokens));
+    slots.map(|n_slots| (n_slots * 2 * config.kv_width()) as u64).sum::<u64>() * VALUE_BYTES
+}
