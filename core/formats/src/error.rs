@@ -24,9 +24,11 @@ pub enum FormatError {
 
     #[error("{file}: GGUF version {version}, at byte 4, is not read (2 and 3 are)")]
     Version { file: String, version: u32 },
-    #[error("{file}: ends at byte {offset} plus {left}, but {what} needs {needed} bytes there; the file is cut short")]
+    #[error("{file}: {what} needs {needed} bytes at byte {offset}, but only {left} are left; the file is cut short")]
     Truncated { file: String, what: String, offset: u64, needed: u64, left: u64 },
-    #[error("{file}: {what} of {count} at byte {offset}, but the rest of the file has room for at most {limit}")]
+    #[error(
+        "{file}: {what} is {count} (byte {offset}), but the rest of the file has room for {limit}; it is cut short or damaged"
+    )]
     Count { file: String, what: String, offset: u64, count: u64, limit: u64 },
     #[error("{file}: {what} is not UTF-8 at byte {offset}")]
     Utf8 { file: String, what: String, offset: u64 },

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use crate::FormatError;
-use crate::error::shown;
 use crate::source::SourceFile;
 
 /// Reads little-endian fields one after the other.
@@ -94,7 +93,7 @@ impl<'a> Cursor<'a> {
     fn truncated(&self, needed: u64, what: &str) -> FormatError {
         FormatError::Truncated {
             file: self.name(),
-            what: shown(what),
+            what: what.into(),
             offset: self.offset,
             needed,
             left: self.n_left(),

@@ -200,7 +200,7 @@ fn read_array(cursor: &mut Cursor<'_>, what: &str) -> Result<GgufArray, FormatEr
         8 | 10..=12 => 8,
         found => return Err(unknown_type(cursor, what, offset, found)),
     };
-    let n = cursor.count(what, min_bytes)?;
+    let n = cursor.count(&format!("the length of {what}"), min_bytes)?;
     Ok(match of {
         0 => GgufArray::U8(cursor.numbers(n, what, u8::from_le_bytes)?),
         1 => GgufArray::I8(cursor.numbers(n, what, i8::from_le_bytes)?),

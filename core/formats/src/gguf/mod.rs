@@ -78,8 +78,8 @@ fn parse(file: &SourceFile, file_idx: usize) -> Result<(GgufMetadata, Vec<Tensor
     let mut cursor = Cursor::new(file);
     cursor.take(4, "the magic")?;
     check_version(cursor.u32("the version")?, file)?;
-    let n_tensors = cursor.count("tensor count", table::MIN_ENTRY_BYTES)?;
-    let n_pairs = cursor.count("metadata count", metadata::MIN_PAIR_BYTES)?;
+    let n_tensors = cursor.count("the tensor count", table::MIN_ENTRY_BYTES)?;
+    let n_pairs = cursor.count("the metadata count", metadata::MIN_PAIR_BYTES)?;
     let metadata = GgufMetadata::read(&mut cursor, n_pairs)?;
     let alignment = alignment(&metadata, file)?;
     let tensors = table::read(&mut cursor, n_tensors, alignment, file_idx)?;

@@ -49,21 +49,22 @@ fn read_entry(cursor: &mut Cursor<'_>) -> Result<Entry, FormatError> {
     let dtype = read_dtype(cursor, &tensor)?;
     let n_bytes = checked_bytes(cursor, &tensor, &shape, dtype)?;
     let offset_at = cursor.offset;
-    let offset = cursor.u64(&tensor)?;
+    let offset = cursor.u64(&format!("the offset of tensor {tensor}"))?;
     Ok(Entry { name, shape, dtype, offset, n_bytes, offset_at })
 }
 
 /// The dimensions, turned around: the file has the innermost first.
 fn read_shape(cursor: &mut Cursor<'_>, tensor: &str) -> Result<Vec<usize>, FormatError> {
     let offset = cursor.offset;
-    let n_dims = cursor.u32(tensor)?;
+    let what = format!("the shape of tensor {tensor}");
+    let n_dims = cursor.u32(&what)?;
     if n_dims > MAX_DIMS {
         let problem = format!("{n_dims} dimensions, at most {MAX_DIMS} are possible");
         return Err(shape_error(cursor, tensor, offset, problem));
     }
     let mut shape = Vec::with_capacity(n_dims as usize);
     for _ in 0..n_dims {
-        let dim = cursor.u64(tensor)?;
+        let dim = cursor.u64(&what)?;
         match usize::try_from(dim) {
             Ok(0) => return Err(shape_error(cursor, tensor, offset, "a dimension of 0".into())),
             Ok(dim) => shape.push(dim),
@@ -76,7 +77,7 @@ fn read_shape(cursor: &mut Cursor<'_>, tensor: &str) -> Result<Vec<usize>, Forma
 
 fn read_dtype(cursor: &mut Cursor<'_>, tensor: &str) -> Result<DType, FormatError> {
     let offset = cursor.offset;
-    let id = cursor.u32(tensor)?;
+    let id = cursor.u32(&format!("the type of tensor {tensor}"))?;
     DType::from_ggml_id(id).ok_or_else(|| FormatError::TensorType {
         file: cursor.name(),
         tensor: tensor.into(),
