@@ -20,6 +20,7 @@ use crate::{
 pub struct Decoder {
     config: Config,
     device: Device,
+    max_binding_bytes: u64,
     embed: Weight,
     /// The norm before the first layer, where one stands there.
     entry: Option<Norm>,
@@ -39,8 +40,7 @@ pub enum Want {
 
 struct Layer {
     qkv: Weight,
-    q_norm: Tensor<1>,
-    k_norm: Tensor<1>,
+    qk_norm: Tensor<1>,
     qk: QkSpec,
     span: Attention,
     attention: AttentionSpec,
@@ -78,6 +78,12 @@ impl Decoder {
     pub fn n_bytes(&self) -> u64 {
         let layers = self.layers.iter().map(Layer::n_bytes).sum::<u64>();
         self.embed.n_bytes() + self.head.as_ref().map_or(0, Weight::n_bytes) + layers
+    }
+
+    /// The most tokens that a cache on this device can hold: one layer's keys are one binding.
+    pub fn max_cache_tokens(&self) -> usize {
+        let per_token = 4 * self.config.kv_width().max(self.config.head_dim) as u64;
+        usize::try_from(self.max_binding_bytes / per_token).unwrap_or(usize::MAX)
     }
 
     /// An empty cache for `capacity_tokens`, to be filled in chunks of at most `max_chunk_tokens`.
@@ -137,7 +143,7 @@ impl Layer {
     fn attend(&self, x: &Tensor<2>, ropes: &RopeTables, step: &ops::Step, cache: &mut ops::LayerCache) -> Tensor<2> {
         let qkv = ops::linear(x, &self.qkv);
         let rope = ropes.of(self.span);
-        let q = ops::qk_norm_rope(&qkv, &self.q_norm, &self.k_norm, rope, step, cache, &self.qk);
+        let q = ops::qk_norm_rope(&qkv, &self.qk_norm, rope, step, cache, &self.qk);
         ops::linear(&ops::attention(&q, cache, step, &self.attention), &self.o)
     }
 

@@ -46,11 +46,16 @@ impl<'a> Loader<'a> {
 
     /// One vector; all ones where no tensor holds it.
     pub fn vector(&mut self, plan: &VectorPlan) -> Result<Vec<f32>, ModelError> {
-        let Some(name) = &plan.tensor else { return Ok(vec![1.0; plan.len]) };
-        let info = self.info(name, &[plan.len])?;
-        let values = self.checkpoint.rows_f32(info, 0..1)?;
-        self.advance(info, 1);
-        Ok(values.iter().map(|value| value + plan.add).collect())
+        if plan.tensors.is_empty() {
+            return Ok(vec![1.0; plan.len]);
+        }
+        let mut values = Vec::with_capacity(plan.len);
+        for (name, len) in &plan.tensors {
+            let info = self.info(name, &[*len])?;
+            values.extend(self.checkpoint.rows_f32(info, 0..1)?.iter().map(|value| value + plan.add));
+            self.advance(info, 1);
+        }
+        Ok(values)
     }
 
     fn push(&mut self, piece: &Piece, builder: &mut WeightBuilder) -> Result<(), ModelError> {
@@ -87,8 +92,9 @@ impl<'a> Loader<'a> {
 pub(crate) fn planned_bytes(plan: &Plan, checkpoint: &Checkpoint) -> u64 {
     let of = |name: &str, n_rows: usize| checkpoint.tensor(name).map_or(0, |info| bytes_of_rows(info, n_rows));
     let pieces = plan.matrices().flat_map(|matrix| &matrix.pieces);
-    let vectors = plan.vectors().filter_map(|vector| vector.tensor.as_deref());
-    pieces.map(|piece| of(&piece.tensor, piece.rows.len())).sum::<u64>() + vectors.map(|name| of(name, 1)).sum::<u64>()
+    let vectors = plan.vectors().flat_map(|vector| &vector.tensors);
+    pieces.map(|piece| of(&piece.tensor, piece.rows.len())).sum::<u64>()
+        + vectors.map(|(name, _)| of(name, 1)).sum::<u64>()
 }
 
 fn bytes_of_rows(info: &TensorInfo, n_rows: usize) -> u64 {

@@ -47,10 +47,11 @@ pub(crate) enum RowOrder {
     Interleaved { head_dim: usize },
 }
 
-/// A device vector; without a tensor it is all ones.
+/// A device vector: tensors one after another, or all ones where there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct VectorPlan {
-    pub tensor: Option<String>,
+    /// Names and lengths.
+    pub tensors: Vec<(String, usize)>,
     pub len: usize,
     /// Added to every value: 1 where a file stores a scale as its distance from 1.
     pub add: f32,

@@ -12,7 +12,8 @@ use crate::{
 const MAX_LAYERS: usize = 1024;
 const MAX_WIDTH: usize = 1 << 20;
 const MAX_VOCAB: usize = 1 << 24;
-const MAX_HEAD_DIM: usize = 1024;
+/// The widest head that attention holds.
+const MAX_HEAD_DIM: usize = 256;
 const MAX_CONTEXT: usize = 1 << 28;
 const MAX_EXPERTS: usize = 4096;
 const MAX_EXPERTS_OF_ALL_LAYERS: usize = 1 << 17;

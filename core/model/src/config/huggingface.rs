@@ -24,7 +24,10 @@ pub(super) fn read(source: &str, config: &Value) -> Result<Config, ModelError> {
 
 fn family(root: &Fields<'_>) -> Result<Family, ModelError> {
     let found = root.text("model_type")?.ok_or_else(|| root.missing("model_type"))?;
+    let classes = root.list("architectures")?.unwrap_or_default();
+    let is_old = classes.iter().any(|class| class.as_str() == Some("OLMoForCausalLM"));
     match found {
+        _ if is_old => Err(old_olmo(root, "OLMoForCausalLM")),
         "llama" => Ok(Family::Llama),
         "olmo" => Ok(Family::Olmo),
         "olmo2" => Ok(Family::Olmo2),
@@ -38,6 +41,10 @@ fn family(root: &Fields<'_>) -> Result<Family, ModelError> {
             supported: Family::names(),
         }),
     }
+}
+
+fn old_olmo(root: &Fields<'_>, found: &str) -> ModelError {
+    ModelError::OldOlmoLayout { source_name: root.source.to_owned(), found: found.to_owned() }
 }
 
 /// Gemma 3 models that also see pictures keep the language model's keys one level down.

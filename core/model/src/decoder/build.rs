@@ -42,8 +42,8 @@ impl Builder<'_> {
             layers.push(self.layer(idx, layer)?);
         }
         let head = plan.head.as_ref().map(|head| self.loader.matrix(head)).transpose()?;
-        let (config, device) = (self.config.clone(), self.loader.open.device.clone());
-        Ok(Decoder { config, device, embed, entry, layers, head })
+        let OpenDevice { device, max_binding_bytes, .. } = self.loader.open.clone();
+        Ok(Decoder { config: self.config.clone(), device, max_binding_bytes, embed, entry, layers, head })
     }
 
     fn layer(&mut self, idx: usize, plan: &LayerPlan) -> Result<Layer, ModelError> {
@@ -51,8 +51,7 @@ impl Builder<'_> {
         let span = config.attention.get(idx).copied().unwrap_or(Attention::Full);
         Ok(Layer {
             qkv: self.loader.matrix(&plan.qkv)?,
-            q_norm: self.vector(&plan.q_norm)?,
-            k_norm: self.vector(&plan.k_norm)?,
+            qk_norm: self.vector(&plan.qk_norm)?,
             qk: qk_spec(config),
             span,
             attention: attention_spec(config, span),

@@ -42,10 +42,10 @@ pub(crate) fn check(plan: &Plan, config: &Config, checkpoint: &Checkpoint) -> Re
 /// Every tensor of the plan with the shape it must have; tensors with several pieces repeat.
 fn wanted(plan: &Plan) -> impl Iterator<Item = (&str, Vec<usize>)> {
     let pieces = plan.matrices().flat_map(|matrix| &matrix.pieces);
-    let vectors = plan.vectors().filter_map(|vector| Some((vector.tensor.as_deref()?, vector.len)));
+    let vectors = plan.vectors().flat_map(|vector| &vector.tensors);
     pieces
         .map(|piece| (piece.tensor.as_str(), piece.shape.clone()))
-        .chain(vectors.map(|(tensor, len)| (tensor, vec![len])))
+        .chain(vectors.map(|(tensor, len)| (tensor.as_str(), vec![*len])))
 }
 
 fn check_shape(checkpoint: &Checkpoint, tensor: &str, expected: &[usize]) -> Result<(), ModelError> {

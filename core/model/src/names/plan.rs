@@ -25,8 +25,8 @@ pub(crate) struct LayerPlan {
     /// Queries, keys and values, one after another.
     pub qkv: MatrixPlan,
     pub o: MatrixPlan,
-    pub q_norm: VectorPlan,
-    pub k_norm: VectorPlan,
+    /// Weights of the queries' norm, then of the keys'; a single one where there is no such norm.
+    pub qk_norm: VectorPlan,
     pub after_attention: Exit<VectorPlan>,
     pub feed_forward: FeedForwardPlan,
     pub after_feed_forward: Exit<VectorPlan>,
@@ -94,7 +94,7 @@ impl LayerPlan {
 
     fn vectors(&self) -> impl Iterator<Item = &VectorPlan> {
         let exits = self.after_attention.norms().chain(self.after_feed_forward.norms());
-        [&self.q_norm, &self.k_norm].into_iter().chain(exits)
+        std::iter::once(&self.qk_norm).chain(exits)
     }
 }
 
@@ -134,8 +134,7 @@ impl Planner<'_> {
         LayerPlan {
             qkv: self.qkv(layer),
             o: self.whole(layer, names.o, config.d_model, config.q_width()),
-            q_norm: self.qk_norm(layer, names.q_norm, config.q_width()),
-            k_norm: self.qk_norm(layer, names.k_norm, config.kv_width()),
+            qk_norm: self.qk_norm(layer),
             after_attention: self.after_attention(layer),
             after_feed_forward: self.after_feed_forward(layer),
             feed_forward: match config.moe {
@@ -220,18 +219,23 @@ impl Planner<'_> {
     /// A norm's weight, which layer norms here do not have.
     fn norm(&self, tensor: String, len: usize) -> VectorPlan {
         match self.config.norm {
-            NormKind::Rms => VectorPlan { tensor: Some(tensor), len, add: self.norm_add },
-            NormKind::Layer => VectorPlan { tensor: None, len, add: 0.0 },
+            NormKind::Rms => VectorPlan { tensors: vec![(tensor, len)], len, add: self.norm_add },
+            NormKind::Layer => VectorPlan { tensors: vec![], len, add: 0.0 },
         }
     }
 
-    fn qk_norm(&self, layer: usize, name: &str, width: usize) -> VectorPlan {
-        let tensor = self.names.of_layer(layer, name);
-        match self.config.qk_norm {
-            QkNorm::None => VectorPlan { tensor: None, len: width, add: 0.0 },
-            QkNorm::Full => self.norm(tensor, width),
-            QkNorm::PerHead => self.norm(tensor, self.config.head_dim),
-        }
+    fn qk_norm(&self, layer: usize) -> VectorPlan {
+        let config = self.config;
+        let (q, k) = match config.qk_norm {
+            QkNorm::None => return VectorPlan { tensors: vec![], len: 1, add: 0.0 },
+            QkNorm::Full => (config.q_width(), config.kv_width()),
+            QkNorm::PerHead => (config.head_dim, config.head_dim),
+        };
+        let tensors = vec![
+            (self.names.of_layer(layer, self.names.q_norm), q),
+            (self.names.of_layer(layer, self.names.k_norm), k),
+        ];
+        VectorPlan { tensors, len: q + k, add: self.norm_add }
     }
 }
 

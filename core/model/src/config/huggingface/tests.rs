@@ -328,6 +328,7 @@ fn impossible_and_unbuilt_values_are_refused() {
         (json!({"quantization_config": {"quant_method": "gptq"}}), ["quantization_config", "gptq"]),
         (json!({"partial_rotary_factor": 0.5}), ["partial_rotary_factor", "0.5"]),
         (json!({"model_type": "olmo_hybrid"}), ["olmo_hybrid", "olmo3"]),
+        (json!({"architectures": ["OLMoForCausalLM"]}), ["OLMoForCausalLM", "-hf"]),
         (json!({"model_type": "hf_olmo"}), ["hf_olmo", "-hf"]),
         (json!({"model_type": null}), ["model_type", "missing"]),
     ] {
