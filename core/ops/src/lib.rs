@@ -1,0 +1,40 @@
+//! The operations of the model families, each three times: shape check, reference body, WGSL launch.
+//!
+//! An operation is a value, such as [`norm::Normalise`], that knows its kernel and its reference twin; `run` hands it
+//! to whichever backend holds the buffers. On a wgpu device the kernel is launched, on Burn's pure-Rust `Flex` device
+//! the reference runs, so the same model code serves both and each is the other's test. Burn, CubeCL and wgpu are
+//! seen nowhere to the right of this crate except for `burn::tensor::{Device, Tensor}`.
+//!
+//! It never sees a file, a token's text or a sampling rule. Shapes in the docs: B batch, T time, D model, H heads,
+//! K kv heads, C head width, F feed-forward, V vocabulary, E experts, k picks.
+
+#![forbid(unsafe_code)]
+
+mod attention;
+pub mod counts;
+pub mod device;
+mod embed;
+mod error;
+mod glu;
+mod linear;
+mod moe;
+mod norm;
+mod operation;
+mod qk_norm_rope;
+mod readback;
+mod run;
+mod step;
+mod weight;
+
+pub use attention::{AttentionSpec, attention};
+pub use embed::embed;
+pub use error::OpsError;
+pub use glu::{Activation, glu};
+pub use linear::linear;
+pub use moe::{Routes, moe_combine, moe_linear, moe_route};
+pub use norm::{Norm, NormKind, add_norm, norm, norm_add};
+pub use operation::{Host, HostMut, Launch, Operation};
+pub use qk_norm_rope::{HeadShape, LayerCache, QkNorm, QkSpec, RopeTable, qk_norm_rope};
+pub use readback::{last_row, read_f32};
+pub use step::Step;
+pub use weight::{Weight, WeightBuilder, vector};

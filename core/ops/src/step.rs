@@ -1,0 +1,58 @@
+//! The fixed device buffer that tells a forward pass where it is: position and token ids.
+//!
+//! Kernels read it instead of getting new arguments, so one decode step is launch for launch the same as the next.
+
+use crate::run;
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+
+/// Words before the ids: position, number of tokens, and two that keep the ids aligned.
+pub(crate) const HEADER_WORDS: usize = 4;
+
+/// Position and token ids of the tokens being computed, in device memory: `[position, T, 0, 0, ids..]`.
+#[derive(Debug, Clone)]
+pub struct Step {
+    buffer: Option<Tensor<1, Int>>,
+    n_tokens: usize,
+    max_tokens: usize,
+    device: Device,
+}
+
+impl Step {
+    /// A buffer for at most `max_tokens` tokens at once.
+    pub fn new(max_tokens: usize, device: &Device) -> Self {
+        let data = TensorData::new(vec![0u32; HEADER_WORDS + max_tokens], [HEADER_WORDS + max_tokens]);
+        let buffer = Some(Tensor::from_data(data, (device, DType::U32)));
+        Self { buffer, n_tokens: 0, max_tokens, device: device.clone() }
+    }
+
+    /// Moves to `tokens` starting at `position`: the one upload of a forward pass.
+    ///
+    /// # Panics
+    /// If there are more than `max_tokens`.
+    pub fn set(&mut self, position: usize, tokens: &[u32]) {
+        assert!(tokens.len() <= self.max_tokens, "{} tokens in a step of {}", tokens.len(), self.max_tokens);
+        let mut words = vec![position as u32, tokens.len() as u32, 0, 0];
+        words.extend_from_slice(tokens);
+        self.n_tokens = tokens.len();
+        self.buffer = self.buffer.take().map(|buffer| run::write_words(buffer, words));
+    }
+
+    /// T, the number of tokens of this pass.
+    pub fn n_tokens(&self) -> usize {
+        self.n_tokens
+    }
+
+    /// The most tokens of one pass.
+    pub fn max_tokens(&self) -> usize {
+        self.max_tokens
+    }
+
+    /// The device that holds the buffer.
+    pub fn device(&self) -> Device {
+        self.device.clone()
+    }
+
+    pub(crate) fn buffer(&self) -> run::Buffer {
+        self.buffer.as_ref().map_or(run::Buffer::Empty, run::int)
+    }
+}

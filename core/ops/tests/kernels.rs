@@ -1,0 +1,283 @@
+//! Every kernel against its reference twin: the same operation on a wgpu device and on `Flex`.
+//!
+//! Inputs are random with fixed seeds; sizes are odd, single and block-crossing. Freed buffers full of NaN lie around
+//! when an output is allocated, so an element that a kernel forgets shows. The bound of each case is derived: a sum of
+//! n products, each rounded once, in two orders differs by at most about `2 sqrt(n) eps` of the sum of magnitudes, with
+//! a factor for the few further roundings of the operation. The device is opened with WebGPU's default limits.
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use samara_ops::device::{DeviceChoice, Limits, OpenDevice, open};
+use samara_ops::*;
+
+/// Two devices that must agree.
+struct Pair {
+    gpu: OpenDevice,
+    cpu: OpenDevice,
+}
+
+/// `None`, aloud, where there is no adapter; a failure where the environment says there must be one.
+fn pair() -> Option<Pair> {
+    let cpu = pollster::block_on(open(DeviceChoice::Cpu, Limits::Default)).unwrap();
+    match pollster::block_on(open(DeviceChoice::Gpu(0), Limits::Default)) {
+        Ok(gpu) => Some(Pair { gpu, cpu }),
+        Err(error) => {
+            assert!(std::env::var_os("REQUIRE_GPU").is_none(), "REQUIRE_GPU is set, but {error}");
+            eprintln!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Uniform in -1 to 1 from a seed (SplitMix64), times `scale`.
+fn random(seed: u64, n: usize, scale: f32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    (0..n).map(|_| ((next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * scale).collect()
+}
+
+fn matrix(values: &[f32], rows: usize, device: &Device) -> Tensor<2> {
+    Tensor::from_data(TensorData::new(values.to_vec(), [rows, values.len() / rows]), (device, DType::F32))
+}
+
+/// A weight cut into parts of at most `rows_per_part` rows.
+fn weight(values: &[f32], n_in: usize, rows_per_part: usize, open: &OpenDevice) -> Weight {
+    let mut narrow = open.clone();
+    narrow.max_binding_bytes = (rows_per_part * n_in * 4) as u64;
+    let mut builder = WeightBuilder::new(n_in, &narrow);
+    builder.push_rows_f32(values);
+    builder.finish()
+}
+
+/// Leaves freed device buffers full of NaN behind, of the sizes that the operation will ask for.
+fn poison(device: &Device, sizes: &[usize]) {
+    let filled: Vec<Tensor<1>> =
+        sizes.iter().flat_map(|&n| [n, n]).map(|n| vector(&vec![f32::NAN; n.max(1)], device)).collect();
+    drop(filled);
+}
+
+fn read<const R: usize>(tensor: Tensor<R>) -> Vec<f32> {
+    pollster::block_on(read_f32(tensor)).unwrap()
+}
+
+/// Runs `operation` on both devices and compares every output element; `bound` is absolute.
+fn check(case: &str, pair: &Pair, sizes: &[usize], bound: f32, operation: impl Fn(&OpenDevice) -> Vec<Vec<f32>>) {
+    poison(&pair.gpu.device, sizes);
+    let on_gpu = operation(&pair.gpu);
+    let on_cpu = operation(&pair.cpu);
+    assert_eq!(on_gpu.len(), on_cpu.len());
+    for (output, (gpu, cpu)) in on_gpu.iter().zip(&on_cpu).enumerate() {
+        assert_eq!(gpu.len(), cpu.len(), "{case}: output {output}");
+        for (i, (g, c)) in gpu.iter().zip(cpu).enumerate() {
+            assert!((g - c).abs() <= bound, "{case}: output {output}[{i}]: gpu {g}, cpu {c}, bound {bound:e}");
+        }
+    }
+}
+
+/// `factor * sqrt(n) * eps * magnitude`, never 0.
+fn bound(factor: f32, n: usize, magnitude: f32) -> f32 {
+    factor * (n as f32).sqrt() * f32::EPSILON * magnitude + f32::MIN_POSITIVE
+}
+
+fn step(open: &OpenDevice, position: usize, ids: &[u32]) -> Step {
+    let mut step = Step::new(ids.len(), &open.device);
+    step.set(position, ids);
+    step
+}
+
+#[test]
+fn embed_matches_its_reference() {
+    let Some(pair) = pair() else { return };
+    for (n_tokens, vocab, width, rows_per_part) in [(1, 1, 1, 1), (5, 7, 3, 2), (3, 300, 65, 300), (130, 513, 128, 100)]
+    {
+        let table = random(1, vocab * width, 1.0);
+        let ids: Vec<u32> = (0..n_tokens).map(|t| (t * 37 % vocab) as u32).collect();
+        check(&format!("embed {n_tokens} {vocab} {width}"), &pair, &[n_tokens * width], 0.0, |open| {
+            vec![read(embed(&step(open, 9, &ids), &weight(&table, width, rows_per_part, open), 1.5))]
+        });
+    }
+}
+
+#[test]
+fn linear_matches_its_reference() {
+    let Some(pair) = pair() else { return };
+    let cases = [
+        (1, 1, 1, 1),
+        (1, 5, 3, 2),
+        (1, 64, 17, 17),
+        (2, 576, 33, 10),
+        (4, 130, 9, 9),
+        (5, 7, 5, 5),
+        (33, 50, 35, 35),
+        (70, 128, 65, 40),
+    ];
+    for (n_tokens, n_in, n_out, rows_per_part) in cases {
+        for scale in [1.0, 1e15, 1e-15] {
+            let x = random(2, n_tokens * n_in, scale);
+            let w = random(3, n_out * n_in, 1.0);
+            let bound = bound(4.0, n_in, n_in as f32 * scale * 0.5);
+            check(&format!("linear {n_tokens} {n_in} {n_out} {scale}"), &pair, &[n_tokens * n_out], bound, |open| {
+                vec![read(linear(&matrix(&x, n_tokens, &open.device), &weight(&w, n_in, rows_per_part, open)))]
+            });
+        }
+    }
+}
+
+#[test]
+fn linear_folds_grids_above_65535_groups() {
+    let Some(pair) = pair() else { return };
+    let n_out = 65_536 * 8 + 3;
+    let (x, w) = (random(4, 4, 1.0), random(5, n_out * 4, 1.0));
+    check("linear, folded grid", &pair, &[n_out], bound(4.0, 4, 4.0), |open| {
+        vec![read(linear(&matrix(&x, 1, &open.device), &weight(&w, 4, n_out, open)))]
+    });
+}
+
+#[test]
+fn norms_match_their_references() {
+    let Some(pair) = pair() else { return };
+    for (n_rows, width) in [(1, 1), (1, 3), (3, 64), (7, 65), (2, 577)] {
+        for (kind, offset) in [(NormKind::Rms, 0.0), (NormKind::Layer, 0.0), (NormKind::Layer, 100.0)] {
+            let x: Vec<f32> = random(6, n_rows * width, 2.0).iter().map(|x| x + offset).collect();
+            let residual = random(7, n_rows * width, 1.0);
+            let w = random(8, width, 1.5);
+            // Every output is a weighted, normalised value: at most 1.5 sqrt(width). A common offset costs its own rounding.
+            let bound = bound(8.0, width, 1.5 * (width as f32).sqrt() * (1.0 + offset));
+            check(&format!("norms {n_rows} {width} {kind:?} {offset}"), &pair, &[n_rows * width; 4], bound, |open| {
+                let device = &open.device;
+                let norm_of = Norm { kind, weight: vector(&w, device), eps: 1e-5 };
+                let (x, residual) = (matrix(&x, n_rows, device), matrix(&residual, n_rows, device));
+                let (sum, normed) = add_norm(&x, &residual, &norm_of);
+                vec![read(norm(&x, &norm_of)), read(norm_add(&x, &norm_of, &residual)), read(sum), read(normed)]
+            });
+        }
+    }
+}
+
+#[test]
+fn qk_norm_rope_and_attention_match_their_references() {
+    let Some(pair) = pair() else { return };
+    let heads = |n_heads, n_kv_heads, head_dim| HeadShape { n_heads, n_kv_heads, head_dim };
+    let cases = [
+        (heads(1, 1, 2), QkNorm::None, None, None, 1, 0),
+        (heads(3, 1, 6), QkNorm::Full, None, None, 5, 3),
+        (heads(4, 2, 64), QkNorm::Full, Some(0.7), Some(8), 9, 60),
+        (heads(2, 2, 34), QkNorm::PerHead, None, Some(1), 2, 17),
+        (heads(4, 1, 256), QkNorm::PerHead, Some(1.5), Some(70), 3, 129),
+        (heads(9, 3, 64), QkNorm::None, None, None, 1, 200),
+    ];
+    for (heads, norm, clip, window, n_tokens, position) in cases {
+        let width = heads.q_width() + 2 * heads.kv_width();
+        let n_weights = if norm == QkNorm::PerHead { 2 * heads.head_dim } else { heads.q_width() + heads.kv_width() };
+        let weights = random(9, n_weights, 1.5);
+        let inv_freq: Vec<f32> = (0..heads.head_dim / 2).map(|i| 1.0 / (i as f32 + 1.0)).collect();
+        let n_slots = window.map_or(position + n_tokens, |window| window + n_tokens - 1);
+        let spec = QkSpec { heads, norm, eps: 1e-6, clip };
+        let scale = 1.0 / (heads.head_dim as f32).sqrt();
+        let attention_spec = AttentionSpec { heads, window, scale };
+        // Rotated values stay below 1.5 sqrt(width); a score's error moves a weight by as much, relatively.
+        let largest = 1.5 * (heads.q_width() as f32).sqrt();
+        let bound = bound(16.0, heads.q_width(), largest * largest);
+        let sizes = [n_tokens * heads.q_width(); 4];
+        check(&format!("attention {heads:?} {norm:?} {window:?} at {position}"), &pair, &sizes, bound, |open| {
+            let device = &open.device;
+            let rope = RopeTable::new(&inv_freq, 1.0, position + n_tokens, device);
+            let mut cache = LayerCache::new(n_slots, &heads, device);
+            let weights = vector(&weights, device);
+            // Every position before this step, one at a time, so that the ring has gone round.
+            for before in 0..position {
+                let qkv = matrix(&random(100 + before as u64, width, 2.0), 1, device);
+                qk_norm_rope(&qkv, &weights, &rope, &step(open, before, &[0]), &mut cache, &spec);
+            }
+            let qkv = matrix(&random(10, n_tokens * width, 2.0), n_tokens, device);
+            let now = step(open, position, &vec![0; n_tokens]);
+            let q = qk_norm_rope(&qkv, &weights, &rope, &now, &mut cache, &spec);
+            let y = attention(&q, &cache, &now, &attention_spec);
+            vec![read(q), read(y)]
+        });
+    }
+}
+
+#[test]
+fn scores_far_below_any_mask_value_keep_their_order() {
+    let Some(pair) = pair() else { return };
+    let heads = HeadShape { n_heads: 1, n_kv_heads: 1, head_dim: 2 };
+    for open in [&pair.gpu, &pair.cpu] {
+        let device = &open.device;
+        let rope = RopeTable::new(&[0.0], 1.0, 4, device);
+        let mut cache = LayerCache::new(4, &heads, device);
+        let spec = QkSpec { heads, norm: QkNorm::None, eps: 0.0, clip: None };
+        // The first key scores -1e12, the second -2e12: all weight goes to the first, and a mask of -1e4 would leak.
+        let rows = [1e6f32, 0.0, -1e6, 0.0, 1.0, 2.0, 1e6, 0.0, -2e6, 0.0, 3.0, 4.0];
+        let now = step(open, 0, &[0, 0]);
+        let q = qk_norm_rope(&matrix(&rows, 2, device), &vector(&[1.0], device), &rope, &now, &mut cache, &spec);
+        let y = read(attention(&q, &cache, &now, &AttentionSpec { heads, window: None, scale: 1.0 }));
+        assert_eq!(y, [1.0, 2.0, 1.0, 2.0]);
+    }
+}
+
+#[test]
+fn glu_matches_its_reference() {
+    let Some(pair) = pair() else { return };
+    for (n_tokens, d_ff, scale) in [(1, 1, 1.0), (3, 65, 5.0), (2, 200, 200.0), (1, 7, 3e4)] {
+        let x = random(11, n_tokens * 2 * d_ff, scale);
+        for activation in [Activation::Silu, Activation::GeluTanh] {
+            // exp and tanh of a device are allowed a few ulp, growing with the argument's magnitude up to saturation.
+            let bound = bound(16.0, 1, scale * scale * scale.min(80.0).max(1.0));
+            check(&format!("glu {n_tokens} {d_ff} {scale} {activation:?}"), &pair, &[n_tokens * d_ff], bound, |open| {
+                vec![read(glu(&matrix(&x, n_tokens, &open.device), activation))]
+            });
+        }
+    }
+}
+
+#[test]
+fn mixture_of_experts_matches_its_reference() {
+    let Some(pair) = pair() else { return };
+    for (n_tokens, n_experts, top_k, n_in, n_out, rows_per_part) in
+        [(1, 1, 1, 1, 1, 1), (5, 8, 2, 33, 9, 7), (67, 64, 8, 16, 5, 100)]
+    {
+        let logits = random(12, n_tokens * n_experts, 4.0);
+        let (x, w) = (random(13, n_tokens * n_in, 1.0), random(14, n_experts * n_out * n_in, 1.0));
+        for renormalise in [false, true] {
+            let bound = bound(16.0, n_in, n_in as f32);
+            let case = format!("moe {n_tokens} {n_experts} {top_k} {renormalise}");
+            check(&case, &pair, &[n_tokens * top_k * n_out, n_tokens * n_out], bound, |open| {
+                let device = &open.device;
+                let routes = moe_route(&matrix(&logits, n_tokens, device), top_k, renormalise);
+                let w = weight(&w, n_in, rows_per_part, open);
+                let picked = moe_linear(&matrix(&x, n_tokens, device), &w, &routes, n_experts);
+                let again = moe_linear(
+                    &picked.clone().reshape([n_tokens * top_k, n_out]),
+                    &square(n_out, n_experts, open),
+                    &routes,
+                    n_experts,
+                );
+                vec![read(routes.weights.clone()), read(picked), read(moe_combine(&again, &routes))]
+            });
+        }
+    }
+}
+
+/// Experts that each multiply by their number plus one: reads a row for each pick.
+fn square(width: usize, n_experts: usize, open: &OpenDevice) -> Weight {
+    let values: Vec<f32> = (0..n_experts * width * width)
+        .map(|i| if i / width % width == i % width { (i / (width * width) + 1) as f32 / n_experts as f32 } else { 0.0 })
+        .collect();
+    weight(&values, width, 3 * width, open)
+}
+
+#[test]
+fn equal_router_logits_go_to_the_lower_expert() {
+    let Some(pair) = pair() else { return };
+    for open in [&pair.gpu, &pair.cpu] {
+        let routes = moe_route(&matrix(&[0.5, 2.0, 2.0, 2.0], 1, &open.device), 2, false);
+        let experts = routes.experts.into_data().into_vec::<u32>().unwrap();
+        assert_eq!(experts, [1, 2]);
+    }
+}
