@@ -75,14 +75,15 @@ def decisive_continuation(model, random):
     """The first random prompt whose greedy continuation never hangs on rounding."""
     while True:
         prompt = random.integers(0, model.config.vocab_size, N_PROMPT).tolist()
-        greedy, margin = continue_greedily(model, prompt, N_GREEDY)
-        if margin > 0.02 and len(set(greedy)) > N_GREEDY // 4:
+        greedy, margin = continue_greedily(model, prompt, N_GREEDY, least_margin=0.02)
+        if len(greedy) == N_GREEDY and len(set(greedy)) > 5:
             return prompt, greedy, margin
 
 
-def continue_greedily(model, prompt, n_tokens):
+def continue_greedily(model, prompt, n_tokens, least_margin=0.0):
+    """The greedy ids and their smallest margin; ends early where that is under `least_margin`."""
     ids, margin = list(prompt), float("inf")
-    for _ in range(n_tokens):
+    while len(ids) < len(prompt) + n_tokens and margin > least_margin:
         best = torch.tensor(logits_of(model, ids)[-1]).topk(2)
         margin = min(margin, (best.values[0] - best.values[1]).item())
         ids.append(best.indices[0].item())

@@ -93,7 +93,7 @@ MINIATURES = {
             num_attention_heads=4, num_key_value_heads=1, head_dim=16, vocab_size=112,
             max_position_embeddings=512, rms_norm_eps=1e-6, rope_theta=1000000.0, rope_local_base_freq=10000.0,
             rope_scaling=None, sliding_window=8, layer_types=[SLIDING] * 5 + [FULL, SLIDING],
-            query_pre_attn_scalar=20, attn_logit_softcapping=None, final_logit_softcapping=None,
+            query_pre_attn_scalar=16, attn_logit_softcapping=None, final_logit_softcapping=None,
             hidden_activation="gelu_pytorch_tanh", attention_bias=False, use_bidirectional_attention=False,
             bos_token_id=2, eos_token_id=1, pad_token_id=0),
         generation=dict(eos_token_id=[1, 95]),
@@ -122,11 +122,11 @@ def write(name, folder):
 @torch.no_grad()
 def randomise(model):
     """Weights with enough spread that scores, gates and logits are far from flat, and no norm is neutral."""
-    centre = 0.0 if "Gemma3" in type(model).__name__ else 1.0
+    is_gemma = "Gemma3" in type(model).__name__
     for name, weight in model.named_parameters():
         if name.endswith("norm.weight") or "layernorm" in name:
-            weight.copy_(centre + 0.25 * torch.randn_like(weight))
+            weight.copy_((not is_gemma) + 0.25 * torch.randn_like(weight))
         elif "embed_tokens" in name or "lm_head" in name:
-            weight.normal_(std=0.5)
+            weight.normal_(std=0.25 if is_gemma else 0.5)
         else:
             weight.normal_(std=1.3 * weight.shape[-1] ** -0.5)
