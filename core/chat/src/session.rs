@@ -1,0 +1,107 @@
+//! A model at work: prompts in, generations out.
+
+use samara_engine::{Engine, EngineConfig, Request, Sampling};
+use samara_model::Config;
+use samara_text::StopStrings;
+
+use crate::output::Output;
+use crate::{ChatError, Dialect, Encoded, Generation, Model, Prompt};
+
+/// Longer contexts cost memory that few need; whoever needs it asks.
+const DEFAULT_CONTEXT_TOKENS: usize = 4096;
+
+/// Sizes of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// Most tokens of prompt and answer together. `None`: the model's context, but at most 4096.
+    pub context_tokens: Option<usize>,
+    /// Most prompt tokens of one step; see [`EngineConfig::prefill_chunk_tokens`].
+    pub prefill_chunk_tokens: usize,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self { context_tokens: None, prefill_chunk_tokens: 64 }
+    }
+}
+
+/// How to continue a prompt.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// Most tokens to generate. `None`: until the context is full.
+    pub max_tokens: Option<usize>,
+    /// How tokens are chosen.
+    pub sampling: Sampling,
+    /// Texts that end the output; they are not shown.
+    pub stop_strings: Vec<String>,
+}
+
+/// A model, its memory of the last sequence, and its dialect.
+pub struct Session {
+    engine: Engine,
+    dialect: Dialect,
+}
+
+impl Session {
+    /// A session with memory for its whole context, allocated now.
+    ///
+    /// # Errors
+    /// A size of 0, or a context longer than the model's.
+    pub fn new(model: Model, config: SessionConfig) -> Result<Self, ChatError> {
+        let longest = model.config().context_length;
+        let context_tokens = config.context_tokens.unwrap_or(longest.min(DEFAULT_CONTEXT_TOKENS));
+        let sizes = EngineConfig { context_tokens, prefill_chunk_tokens: config.prefill_chunk_tokens };
+        Ok(Self { engine: Engine::new(model.decoder, sizes)?, dialect: model.dialect })
+    }
+
+    /// Begins to continue a prompt. A prompt that begins like the last one costs only what is new.
+    ///
+    /// # Errors
+    /// A prompt that cannot be encoded, is empty or does not fit the context; a setting outside its range.
+    pub fn generate(&mut self, prompt: &Prompt, settings: &Settings) -> Result<Generation<'_>, ChatError> {
+        let Encoded { ids, stop_ids, splitter, .. } = self.dialect.encode(prompt)?;
+        let tokenizer = self.dialect.tokenizer();
+        let id = self.engine.submit(Request {
+            prompt: ids,
+            max_tokens: settings.max_tokens.unwrap_or(usize::MAX),
+            stop_ids: stop_ids.clone(),
+            sampling: settings.sampling.clone(),
+            logit_limit: tokenizer.n_tokens(),
+        })?;
+        let output = Output::new(tokenizer.stream(), StopStrings::new(settings.stop_strings.iter()), splitter);
+        Ok(Generation::new(&mut self.engine, id, stop_ids, output))
+    }
+
+    /// The log-probability of each id after the first, and each row of logits; see [`Engine::score`].
+    ///
+    /// # Errors
+    /// As [`Engine::score`].
+    pub async fn score(&mut self, ids: &[u32], on_row: impl FnMut(usize, &[f32])) -> Result<Vec<f64>, ChatError> {
+        Ok(self.engine.score(ids, on_row).await?)
+    }
+
+    /// The textual side of the model.
+    pub fn dialect(&self) -> &Dialect {
+        &self.dialect
+    }
+
+    /// The model's configuration.
+    pub fn config(&self) -> &Config {
+        self.engine.model().config()
+    }
+
+    /// Most tokens of prompt and answer together.
+    pub fn context_tokens(&self) -> usize {
+        self.engine.config().context_tokens
+    }
+
+    /// Device memory of the weights.
+    pub fn weights_bytes(&self) -> u64 {
+        self.engine.model().n_bytes()
+    }
+
+    /// Device memory of keys and values.
+    pub fn cache_bytes(&self) -> u64 {
+        self.engine.cache_bytes()
+    }
+}
