@@ -36,16 +36,20 @@ install_debian_toolchain() {
     fi
 }
 
+# A visitor downloads this module, so it is built for size.
 build_module() {
-    if has_target; then
-        cargo build --locked --release --target "$triple" -p samara-wasm
-        return
-    fi
-    has_debian_toolchain || install_debian_toolchain
-    RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$(newest_wasm_ld) \
-        cargo build --locked --release --target "$triple" -Zbuild-std=std,panic_abort -p samara-wasm
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=s cargo build --locked --release --target "$triple" -p samara-wasm "$@"
 }
 
-build_module
+build_module_with_debian() (
+    has_debian_toolchain || install_debian_toolchain
+    RUSTC=/usr/bin/rustc
+    RUSTC_BOOTSTRAP=1
+    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$(newest_wasm_ld)
+    export RUSTC RUSTC_BOOTSTRAP CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER
+    build_module -Zbuild-std=std,panic_abort
+)
+
+if has_target; then build_module; else build_module_with_debian; fi
 cargo run --locked --release --quiet --manifest-path wasm/bindgen/Cargo.toml -- \
     "$CARGO_TARGET_DIR/$triple/release/samara_wasm.wasm" wasm/pkg

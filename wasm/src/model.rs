@@ -34,7 +34,10 @@ impl Model {
     /// What computes, for people.
     #[wasm_bindgen(getter)]
     pub fn device(&self) -> String {
-        self.device.name.clone()
+        match &self.device.adapter {
+            Some(adapter) => format!("WebGPU {}", adapter.name).trim_end().to_owned(),
+            None => self.device.name.clone(),
+        }
     }
 
     /// Continues a text greedily by at most `max_tokens` tokens; gives their ids. `show` gets the text as it comes.
