@@ -1,3 +1,8 @@
+//! Tokenizer metadata: a `tokenizer.json`, or a vocabulary as a GGUF file carries it; then texts through it.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|_data: &[u8]| {});
+#[path = "../../core/text/tests/common/hostile.rs"]
+#[allow(dead_code, reason = "the module serves two targets")]
+mod hostile;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::check_vocab(data));
