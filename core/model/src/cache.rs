@@ -117,7 +117,7 @@ impl Config {
 pub(crate) fn slots_per_layer(config: &Config, capacity: usize, max_chunk: usize) -> impl Iterator<Item = usize> {
     config.attention.iter().map(move |kind| match kind {
         Attention::Full => capacity,
-        Attention::Sliding(window) => capacity.min(window + max_chunk),
+        Attention::Sliding(window) => capacity.min(window.saturating_add(max_chunk)),
     })
 }
 

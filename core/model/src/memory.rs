@@ -39,7 +39,7 @@ impl DeviceMemory {
 }
 
 fn weights_bytes(plan: &Plan) -> u64 {
-    let matrices = plan.matrices().map(|matrix| (matrix.n_out() * matrix.n_in) as u64);
+    let matrices = plan.matrices().map(|matrix| matrix.n_out() as u64 * matrix.n_in as u64);
     let vectors = plan.vectors().map(|vector| vector.len as u64);
     (matrices.sum::<u64>() + vectors.sum::<u64>()) * VALUE_BYTES
 }
@@ -47,5 +47,6 @@ fn weights_bytes(plan: &Plan) -> u64 {
 /// Keys and values of all layers.
 pub fn kv_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize) -> u64 {
     let slots = slots_per_layer(config, context_tokens, max_chunk_tokens.min(context_tokens));
-    slots.map(|n_slots| (n_slots * 2 * config.kv_width()) as u64).sum::<u64>() * VALUE_BYTES
+    let slot_bytes = 2 * config.kv_width() as u64 * VALUE_BYTES;
+    slots.fold(0, |n_bytes: u64, n_slots| n_bytes.saturating_add(slot_bytes.saturating_mul(n_slots as u64)))
 }

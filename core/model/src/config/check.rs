@@ -1,7 +1,7 @@
 //! The border between numbers from a file and numbers we compute with.
 //!
-//! After [`check`] every count is positive, bounded and consistent with the others, and products
-//! of any two widths fit a `usize`; later code does not ask again.
+//! After [`check`] every count is positive, bounded and consistent with the others; later code
+//! does not ask again.
 
 use super::{Attention, Config};
 use crate::{
@@ -17,6 +17,7 @@ const MAX_HEAD_DIM: usize = 256;
 const MAX_CONTEXT: usize = 1 << 28;
 const MAX_EXPERTS: usize = 4096;
 const MAX_EXPERTS_OF_ALL_LAYERS: usize = 1 << 17;
+const MAX_EXPERT_ROWS: usize = 1 << 28;
 
 /// Bounds the layer count before anything of that length is made.
 pub(super) fn n_layers(source: &str, n_layers: usize) -> Result<(), ModelError> {
@@ -33,11 +34,11 @@ pub(super) fn check(source: &str, config: &Config) -> Result<(), ModelError> {
         ("number of heads", config.n_heads, MAX_WIDTH),
         ("number of key-value heads", config.n_kv_heads, config.n_heads),
         ("head width", config.head_dim, MAX_HEAD_DIM),
-        ("width of all heads", config.q_width(), MAX_WIDTH),
         ("context length", config.context_length, MAX_CONTEXT),
     ] {
         at_most(source, what, found, most)?;
     }
+    at_most(source, "width of all heads", config.n_heads.saturating_mul(config.head_dim), MAX_WIDTH)?;
     fits(source, config)?;
     experts(source, config)?;
     rope(source, config, &config.rope_full)?;
@@ -68,6 +69,8 @@ fn experts(source: &str, config: &Config) -> Result<(), ModelError> {
     at_most(source, "number of experts", moe.n_experts, MAX_EXPERTS)?;
     let of_all_layers = moe.n_experts * config.n_layers;
     at_most(source, "experts of all layers", of_all_layers, MAX_EXPERTS_OF_ALL_LAYERS)?;
+    let width = moe.n_experts.saturating_mul(config.d_ff);
+    at_most(source, "feed-forward width of all experts", width, MAX_EXPERT_ROWS)?;
     at_most(source, "experts per token", moe.top_k, moe.n_experts)
 }
 

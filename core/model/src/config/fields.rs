@@ -34,12 +34,13 @@ impl<'a> Fields<'a> {
         self.size(key)?.ok_or_else(|| self.missing(key))
     }
 
-    /// A finite number above 0.
+    /// A number above 0 that an f32 can hold.
     pub fn positive(&self, key: &str) -> Result<Option<f64>, ModelError> {
         let Some(value) = self.value(key) else { return Ok(None) };
-        match value.as_f64().filter(|x| x.is_finite() && *x > 0.0) {
+        let range = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX);
+        match value.as_f64().filter(|x| range.contains(x)) {
             Some(number) => Ok(Some(number)),
-            None => Err(self.bad(key, value, "a finite number above 0")),
+            None => Err(self.bad(key, value, "a number above 0 that an f32 can hold")),
         }
     }
 

@@ -318,6 +318,7 @@ fn impossible_and_unbuilt_values_are_refused() {
         (json!({"sliding_window": 0}), ["sliding_window", "0"]),
         (json!({"rms_norm_eps": -1e-6}), ["rms_norm_eps", "-1e-6"]),
         (json!({"rope_theta": 0}), ["rope_theta", "0"]),
+        (json!({"rope_theta": 1e300}), ["rope_theta", "1e"]),
         (json!({"rope_theta": 1}), ["rotary base", "1"]),
         (json!({"rope_scaling": {"rope_type": "dynamic", "factor": 2}}), ["rope_scaling.rope_type", "dynamic"]),
         (json!({"rope_scaling": yarn_without_factor}), ["rope_scaling.factor", "missing"]),
@@ -350,6 +351,29 @@ fn unbuilt_features_of_other_families_are_refused() {
     ] {
         let message = changed(text, change).unwrap_err().to_string();
         assert!(message.contains(words), "{message}");
+    }
+}
+
+/// Whatever stands at whatever key, reading ends with a configuration or a message.
+#[test]
+fn no_value_at_any_key_panics() {
+    let odd =
+        json!([null, true, -1, 0, 1, 3, 1e-300, 1e300, 4_294_967_295_u64, u64::MAX, "", [], [7], {}, {"factor": 0}]);
+    for text in [
+        published!("OLMo-1B-0724-hf"),
+        published!("Olmo-3-1025-7B"),
+        published!("OLMoE-1B-7B-0924"),
+        published!("Llama-3.2-1B-Instruct"),
+        published!("gemma-3-4b-it"),
+    ] {
+        let keys: serde_json::Map<String, Value> = serde_json::from_str(text).unwrap();
+        for key in keys.keys() {
+            for value in odd.as_array().unwrap() {
+                if let Ok(config) = changed(text, json!({key: value})) {
+                    assert_eq!(config.attention.len(), config.n_layers);
+                }
+            }
+        }
     }
 }
 
