@@ -101,10 +101,10 @@ fn map(path: &Path) -> Result<Option<SourceFile>, FormatError> {
     Ok(Some(SourceFile::new(path.display().to_string(), mapped)))
 }
 
-fn io_error(path: &Path, source: std::io::Error) -> FormatError {
+fn io_error(path: &Path, cause: std::io::Error) -> FormatError {
     let path = path.display().to_string();
-    match source.kind() {
+    match cause.kind() {
         ErrorKind::NotFound => FormatError::NotFound { path },
-        _ => FormatError::Io { file: path, source },
+        _ => FormatError::Io { file: path, cause },
     }
 }

@@ -13,8 +13,8 @@ pub enum FormatError {
     NotFound { path: String },
     #[error("{path}: neither a file nor a folder")]
     NotAFile { path: String },
-    #[error("{file}: {source}")]
-    Io { file: String, source: io::Error },
+    #[error("{file}: {cause}")]
+    Io { file: String, cause: io::Error },
     #[error("{file}: the file is empty")]
     Empty { file: String },
     #[error("{file}: {found}")]
@@ -63,8 +63,8 @@ pub enum FormatError {
     HeaderLength { file: String, n_bytes: u64, reason: String },
     #[error("{file}: bad safetensors header: {problem}")]
     Header { file: String, problem: String },
-    #[error("{file}: {source}")]
-    Json { file: String, source: serde_json::Error },
+    #[error("{file}: {cause}")]
+    Json { file: String, cause: serde_json::Error },
     #[error("{file}: {problem}")]
     Index { file: String, problem: String },
     #[error("{file}: the part {shard} is missing, {needed_by} needs it")]

@@ -27,5 +27,4 @@ pub use error::FormatError;
 pub use foreign::Foreign;
 pub use gguf::{GgufArray, GgufMetadata, GgufValue};
 pub use huggingface::{HuggingFaceFiles, HuggingFaceMetadata};
-pub use source::ByteSource;
 pub use tensor::TensorInfo;

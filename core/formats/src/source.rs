@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::FormatError;
 
 /// Bytes of known length that can be read in ranges.
-pub trait ByteSource: Send + Sync {
+pub(crate) trait ByteSource: Send + Sync {
     /// Length in bytes.
     fn n_bytes(&self) -> u64;
 
@@ -59,7 +59,7 @@ impl SourceFile {
 
     /// The bytes of `range`; a failure names the file.
     pub fn read(&self, range: Range<u64>) -> Result<Cow<'_, [u8]>, FormatError> {
-        self.source.read(range).map_err(|source| FormatError::Io { file: self.name.clone(), source })
+        self.source.read(range).map_err(|cause| FormatError::Io { file: self.name.clone(), cause })
     }
 
     /// The first bytes, at most `n`.

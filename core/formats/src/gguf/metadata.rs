@@ -12,6 +12,7 @@ pub(super) const MIN_PAIR_BYTES: u64 = 13;
 /// Every key and value of a GGUF file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GgufMetadata {
+    /// By key, for instance `general.architecture`.
     pub values: BTreeMap<String, GgufValue>,
 }
 
@@ -52,10 +53,12 @@ pub enum GgufArray {
 
 /// Typed look-ups: `None` when the key is absent or its value does not fit the type asked for.
 impl GgufMetadata {
+    /// A number, from any integer type, if it fits.
     pub fn u32(&self, key: &str) -> Option<u32> {
         self.values.get(key)?.as_i128()?.try_into().ok()
     }
 
+    /// A number of either float type.
     pub fn f32(&self, key: &str) -> Option<f32> {
         match self.values.get(key)? {
             GgufValue::F32(value) => Some(*value),
@@ -64,6 +67,7 @@ impl GgufMetadata {
         }
     }
 
+    /// A truth value.
     pub fn bool(&self, key: &str) -> Option<bool> {
         match self.values.get(key)? {
             GgufValue::Bool(value) => Some(*value),
@@ -71,6 +75,7 @@ impl GgufMetadata {
         }
     }
 
+    /// A text.
     pub fn str(&self, key: &str) -> Option<&str> {
         match self.values.get(key)? {
             GgufValue::String(value) => Some(value),
@@ -78,6 +83,7 @@ impl GgufMetadata {
         }
     }
 
+    /// A list of texts.
     pub fn strs(&self, key: &str) -> Option<&[String]> {
         match self.array(key)? {
             GgufArray::String(values) => Some(values),
@@ -85,6 +91,7 @@ impl GgufMetadata {
         }
     }
 
+    /// A list of truth values.
     pub fn bools(&self, key: &str) -> Option<&[bool]> {
         match self.array(key)? {
             GgufArray::Bool(values) => Some(values),
@@ -92,6 +99,7 @@ impl GgufMetadata {
         }
     }
 
+    /// A list of `f32`.
     pub fn f32s(&self, key: &str) -> Option<&[f32]> {
         match self.array(key)? {
             GgufArray::F32(values) => Some(values),
@@ -99,7 +107,7 @@ impl GgufMetadata {
         }
     }
 
-    /// The list as unsigned numbers, from any integer type, if all of them fit.
+    /// A list of numbers, from any integer type, if all of them fit.
     pub fn u32s(&self, key: &str) -> Option<Vec<u32>> {
         match self.array(key)? {
             GgufArray::U8(values) => fit(values),

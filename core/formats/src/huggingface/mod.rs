@@ -132,7 +132,7 @@ fn read_json(folder: &mut dyn Folder, name: &str) -> Result<Option<Value>, Forma
 fn parse_json<T: serde::de::DeserializeOwned>(file: &SourceFile) -> Result<T, FormatError> {
     check_text(file)?;
     let bytes = file.read_all(MAX_JSON_BYTES)?;
-    serde_json::from_slice(&bytes).map_err(|source| FormatError::Json { file: file.name.clone(), source })
+    serde_json::from_slice(&bytes).map_err(|cause| FormatError::Json { file: file.name.clone(), cause })
 }
 
 fn read_bytes(folder: &mut dyn Folder, name: &str) -> Result<Option<Vec<u8>>, FormatError> {
