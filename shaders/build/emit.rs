@@ -29,8 +29,11 @@ fn word(name: &str, rust: &str) -> String {
 
 /// The `Kernel` constant of one variant.
 pub fn kernel(kernel: &str, variant: &str, source: &str, reflection: &Reflection) -> String {
-    let bindings: String =
-        reflection.bindings.iter().map(|(name, written)| format!("        Binding {{ name: {name:?}, written: {written} }},\n")).collect();
+    let bindings: String = reflection
+        .bindings
+        .iter()
+        .map(|(name, written)| format!("        Binding {{ name: {name:?}, written: {written} }},\n"))
+        .collect();
     format!(
         "/// `{kernel}.wgsl`, variant `{variant}`.\npub static {}: Kernel = Kernel {{\n    name: {kernel:?},\n    variant: {variant:?},\n    \
          workgroup: {:?},\n    bindings: &[\n{bindings}    ],\n    source: {source:?},\n}};\n\n",

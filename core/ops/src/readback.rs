@@ -18,7 +18,7 @@ pub fn last_row(x: &Tensor<2>) -> Tensor<2> {
 /// If the device was lost, a launch before it failed, or memory ran out.
 pub async fn read_f32<const R: usize>(tensor: Tensor<R>) -> Result<Vec<f32>, OpsError> {
     let data = tensor.into_data_async().await.map_err(|error| OpsError::Readback(format!("{error:?}")))?;
-    let values = data.into_vec::<f32>().map_err(|error| OpsError::Readback(format!("{error:?}")))?;
+    let values = data.try_into_vec::<f32>().map_err(|error| OpsError::Readback(format!("{error:?}")))?;
     counts::read_back(4 * values.len() as u64);
     Ok(values)
 }

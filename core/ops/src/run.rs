@@ -12,11 +12,12 @@ use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
 use burn_flex::FlexTensor;
 use cubecl::prelude::*;
+use cubecl_ir::attributes::BufferIOAttr;
 use cubecl_ir::UIntKind;
 use cubecl_ir::metadata::Info;
 use cubecl_ir::settings::Dim3;
 use cubecl_server::kernel::{CubeKernel, KernelDefinition, KernelMetadata, PrecompiledSource};
-use cubecl_server::server::{BufferIOAttr, KernelArguments, MetadataBindingInfo};
+use cubecl_server::server::{KernelArguments, MetadataBindingInfo};
 use samara_shaders::Kernel;
 use std::sync::Arc;
 

@@ -277,7 +277,7 @@ fn equal_router_logits_go_to_the_lower_expert() {
     let Some(pair) = pair() else { return };
     for open in [&pair.gpu, &pair.cpu] {
         let routes = moe_route(&matrix(&[0.5, 2.0, 2.0, 2.0], 1, &open.device), 2, false);
-        let experts = routes.experts.into_data().into_vec::<u32>().unwrap();
+        let experts = routes.experts.into_data().try_into_vec::<u32>().unwrap();
         assert_eq!(experts, [1, 2]);
     }
 }
