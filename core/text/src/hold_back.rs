@@ -17,7 +17,14 @@ mod tests {
 
     #[test]
     fn longest_proper_prefix_waits() {
-        let cases = [("abc", "cd", 1), ("abc", "abc", 0), ("aab", "aabaa", 3), ("日", "日本", 3), ("", "x", 0), ("<th", "<think>", 3)];
+        let cases = [
+            ("abc", "cd", 1),
+            ("abc", "abc", 0),
+            ("aab", "aabaa", 3),
+            ("日", "日本", 3),
+            ("", "x", 0),
+            ("<th", "<think>", 3),
+        ];
         for (text, marker, expected) in cases {
             assert_eq!(held_bytes(text, [marker]), expected, "{text:?} {marker:?}");
         }

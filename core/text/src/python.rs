@@ -39,7 +39,9 @@ fn write_repr(out: &mut impl Write, value: &Value) -> fmt::Result {
             out.write_str(": ")?;
             write_repr(out, &item)
         }),
-        ValueKind::Seq | ValueKind::Iterable => write_items(out, ["[", "]"], value.try_iter().into_iter().flatten(), |out, item| write_repr(out, &item)),
+        ValueKind::Seq | ValueKind::Iterable => {
+            write_items(out, ["[", "]"], value.try_iter().into_iter().flatten(), |out, item| write_repr(out, &item))
+        }
         _ => write!(out, "{value}"),
     }
 }
@@ -60,7 +62,10 @@ fn write_items<W: Write, T>(
 
 fn pairs(map: &Value) -> impl Iterator<Item = (Value, Value)> {
     let keys = map.try_iter().into_iter().flatten();
-    keys.map(|key| { let item = map.get_item(&key).unwrap_or_default(); (key, item) })
+    keys.map(|key| {
+        let item = map.get_item(&key).unwrap_or_default();
+        (key, item)
+    })
 }
 
 /// Integers as they are; floats with a point or an exponent of at least two digits, as `repr(float)`.
@@ -113,14 +118,18 @@ fn write_json_at(out: &mut impl Write, value: &Value, style: &JsonStyle, depth: 
         ValueKind::Undefined | ValueKind::None => out.write_str("null"),
         ValueKind::Bool => out.write_str(if value.is_true() { "true" } else { "false" }),
         ValueKind::Number => write_number(out, value, ["Infinity", "-Infinity", "NaN"]),
-        ValueKind::Map => write_json_items(out, ["{", "}"], style, depth, sorted(pairs(value), style), |out, (key, item)| {
-            write_json_text(out, &key.to_string(), style)?;
-            out.write_str(style.separators.as_ref().map_or(": ", |[_, colon]| colon))?;
-            write_json_at(out, &item, style, depth + 1)
-        }),
+        ValueKind::Map => {
+            write_json_items(out, ["{", "}"], style, depth, sorted(pairs(value), style), |out, (key, item)| {
+                write_json_text(out, &key.to_string(), style)?;
+                out.write_str(style.separators.as_ref().map_or(": ", |[_, colon]| colon))?;
+                write_json_at(out, &item, style, depth + 1)
+            })
+        }
         ValueKind::Seq | ValueKind::Iterable => {
             let items = value.try_iter().into_iter().flatten();
-            write_json_items(out, ["[", "]"], style, depth, items, |out, item| write_json_at(out, &item, style, depth + 1))
+            write_json_items(out, ["[", "]"], style, depth, items, |out, item| {
+                write_json_at(out, &item, style, depth + 1)
+            })
         }
         _ => write_json_text(out, value.as_str().map_or_else(|| value.to_string(), str::to_owned).as_str(), style),
     }

@@ -75,8 +75,15 @@ mod tests {
 
     #[test]
     fn only_an_unfinished_character_waits() {
-        let cases: [(&[u8], usize); 7] =
-            [(b"", 0), (b"ab", 0), (b"a\xE6", 1), (b"a\xE6\x97", 2), (b"\xF0\x9F\x98", 3), (b"\xFF\xE6", 1), (b"\xE6a", 0)];
+        let cases: [(&[u8], usize); 7] = [
+            (b"", 0),
+            (b"ab", 0),
+            (b"a\xE6", 1),
+            (b"a\xE6\x97", 2),
+            (b"\xF0\x9F\x98", 3),
+            (b"\xFF\xE6", 1),
+            (b"\xE6a", 0),
+        ];
         for (bytes, expected) in cases {
             assert_eq!(unfinished_tail_bytes(bytes), expected, "{bytes:x?}");
         }

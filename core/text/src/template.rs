@@ -7,9 +7,10 @@
 mod choose;
 mod environment;
 mod filters;
-mod generation;
 mod guard;
 mod limits;
+mod prepare;
+mod slice;
 
 use minijinja::{Error, ErrorKind, Value, context};
 
@@ -34,7 +35,7 @@ impl ChatTemplate {
     /// # Errors
     /// The source is not valid Jinja; the error names the line.
     pub fn new(source: &str, tokens: TemplateTokens) -> Result<Self, TextError> {
-        let source = generation::without_generation_tags(source);
+        let source = prepare::prepared(source);
         let longest_text_bytes = compile(&source)?;
         Ok(Self { source, tokens, longest_text_bytes })
     }

@@ -60,7 +60,8 @@ impl Tokenizer {
     /// The bytes are not JSON of this form, the model is not BPE, or the decoder or post-processor is of a kind that no supported family uses.
     pub fn from_json(json: &[u8]) -> Result<Self, TextError> {
         let outline = Outline::parse(json)?;
-        let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(|error| TextError::Json { reason: error.to_string() })?;
+        let mut inner =
+            tokenizers::Tokenizer::from_bytes(json).map_err(|error| TextError::Json { reason: error.to_string() })?;
         without_dropout(&mut inner);
         inner.with_padding(None);
         inner.with_truncation(None).map_err(|error| TextError::Json { reason: error.to_string() })?;
@@ -99,7 +100,8 @@ impl Tokenizer {
     /// More than 500 000 white-space characters in a row.
     pub fn encode(&self, text: &str, special: AddSpecial) -> Result<Vec<u32>, TextError> {
         check_white_space(text)?;
-        let encoding = self.inner.encode_fast(text, false).map_err(|error| TextError::Encode { reason: error.to_string() })?;
+        let encoding =
+            self.inner.encode_fast(text, false).map_err(|error| TextError::Encode { reason: error.to_string() })?;
         let ids = encoding.get_ids();
         Ok(match special {
             AddSpecial::No => ids.to_vec(),
@@ -153,7 +155,10 @@ impl Tokenizer {
 
 impl fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tokenizer").field("n_tokens", &self.n_tokens).field("around", &self.around).finish_non_exhaustive()
+        f.debug_struct("Tokenizer")
+            .field("n_tokens", &self.n_tokens)
+            .field("around", &self.around)
+            .finish_non_exhaustive()
     }
 }
 

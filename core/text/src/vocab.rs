@@ -70,7 +70,12 @@ fn check(vocab: &Vocab) -> Result<(), TextError> {
     for (array, found) in lengths.into_iter().filter(|(_, found)| *found != 0 && *found != n_tokens) {
         return Err(TextError::VocabLength { array, found, expected: n_tokens });
     }
-    let ids = [("bos_token_id", vocab.bos), ("eos_token_id", vocab.eos), ("unknown_token_id", vocab.unk), ("padding_token_id", vocab.pad)];
+    let ids = [
+        ("bos_token_id", vocab.bos),
+        ("eos_token_id", vocab.eos),
+        ("unknown_token_id", vocab.unk),
+        ("padding_token_id", vocab.pad),
+    ];
     for (key, id) in ids.into_iter().filter_map(|(key, id)| Some((key, id?))) {
         if id as usize >= n_tokens {
             return Err(TextError::TokenId { key, id, n_tokens });

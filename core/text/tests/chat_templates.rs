@@ -1,6 +1,8 @@
 //! Chat templates: what the published ones render, and what a bad one gives.
 
-use samara_text::{ChatTemplate, CivilTime, Message, RenderOptions, TemplateSources, TemplateTokens, TextError, choose_template};
+use samara_text::{
+    ChatTemplate, CivilTime, Message, RenderOptions, TemplateSources, TemplateTokens, TextError, choose_template,
+};
 use serde_json::{Value, json};
 
 const TULU: &str = include_str!("templates/tulu.jinja");
@@ -92,7 +94,12 @@ fn tulu_ends_the_last_answer_without_a_line_break() {
     let text = template.render(&messages(list.clone()), &generate()).unwrap();
     assert_eq!(text, "<|user|>\nHi\n<|assistant|>\nA<|endoftext|><|assistant|>\n");
     let more = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "A"}, {"role": "user", "content": "B"}]);
-    check_render(TULU, more, &generate(), "<|endoftext|><|user|>\nHi\n<|assistant|>\nA<|endoftext|>\n<|user|>\nB\n<|assistant|>\n");
+    check_render(
+        TULU,
+        more,
+        &generate(),
+        "<|endoftext|><|user|>\nHi\n<|assistant|>\nA<|endoftext|>\n<|user|>\nB\n<|assistant|>\n",
+    );
 }
 
 #[test]
@@ -108,8 +115,13 @@ fn tools_are_written_as_python_writes_json_in_the_callers_key_order() {
 
 #[test]
 fn values_print_as_in_python() {
-    let source = "{{ true }} {{ none }} {{ [1, 'a', none] }} {{ {'k': 1.0} }} {{ 'x' ~ none ~ true }} {{ missing }}|{{ 7 // 2 }} {{ 2 * 3 + 1 }} {{ 'ab' * 2 }} {{ ([1] + [2]) | length }}";
-    check_render(source, json!([]), &RenderOptions::default(), "True None [1, 'a', None] {'k': 1.0} xNoneTrue |3 7 abab 2");
+    let source = "{{ true }} {{ none }} {{ [1, 'a', none] }} {{ {'k': 1.0} }} {{ 'x' ~ none ~ true }} {{ missing }}|{{ 7 // 2 }} {{ 2 * 3 + 1 - 2 ** 2 * 2 }} {{ 'ab' * 2 }} {{ ([1] + [2]) | length }}";
+    check_render(
+        source,
+        json!([]),
+        &RenderOptions::default(),
+        "True None [1, 'a', None] {'k': 1.0} xNoneTrue |3 -1 abab 2",
+    );
 }
 
 #[test]
@@ -120,6 +132,16 @@ fn python_methods_and_tags_that_templates_use_work() {
         {{ 'abc'[1:] }}{{ 'a' in 'abc' and 'z' not in ['y'] }}{% set x %}{{ 'kept' }}{% endset %}{{ x | trim }}";
     let list = json!([{"role": "user", "content": ""}, {"role": "assistant", "content": ""}, {"role": "system", "content": ""}]);
     check_render(source, list, &RenderOptions::default(), "BsuTrue[['a', 1]]user+assistant+systembcTruekept");
+}
+
+#[test]
+fn an_empty_list_can_be_reversed() {
+    check_render(
+        "{{ messages[::-1] | length }}{{ ''[::-1] }}{{ 'ab'[::-1] }}{{ [1, 2, 3][-2:] }}",
+        json!([]),
+        &generate(),
+        "0ba[2, 3]",
+    );
 }
 
 #[test]
@@ -134,7 +156,12 @@ fn the_date_is_data_and_undefined_without_it() {
 fn further_variables_reach_the_template() {
     let variables = json!({"enable_thinking": false}).as_object().unwrap().clone();
     let options = RenderOptions { variables, ..RenderOptions::default() };
-    check_render("{{ enable_thinking }}{{ add_generation_prompt }}{{ tools is none }}", json!([]), &options, "FalseFalseTrue");
+    check_render(
+        "{{ enable_thinking }}{{ add_generation_prompt }}{{ tools is none }}",
+        json!([]),
+        &options,
+        "FalseFalseTrue",
+    );
 }
 
 fn choose(file: Option<&str>, field: Option<&Value>, has_tools: bool) -> Option<String> {
@@ -153,7 +180,9 @@ fn the_file_wins_over_the_field_and_lists_are_searched_by_name() {
     assert_eq!(choose(None, Some(&json!(null)), true), None);
     assert_eq!(choose(None, Some(&json!([])), true), None);
     assert_eq!(choose(None, None, false), None);
-    for field in [json!(1), json!([{"name": "a"}]), json!([{"name": "a", "template": ""}, {"name": "b", "template": ""}])] {
+    for field in
+        [json!(1), json!([{"name": "a"}]), json!([{"name": "a", "template": ""}, {"name": "b", "template": ""}])]
+    {
         let error = choose_template(TemplateSources { field: Some(&field), ..TemplateSources::default() }).unwrap_err();
         assert!(matches!(error, TextError::TemplateField { .. }), "{error}");
     }
@@ -165,7 +194,10 @@ fn error_of(source: &str) -> TextError {
 
 #[test]
 fn a_template_that_raises_says_why() {
-    assert_eq!(error_of("{{ raise_exception('Conversation roles must alternate') }}").to_string(), "the chat template refused the messages: Conversation roles must alternate");
+    assert_eq!(
+        error_of("{{ raise_exception('Conversation roles must alternate') }}").to_string(),
+        "the chat template refused the messages: Conversation roles must alternate"
+    );
     let error = render(OLMO_THINKER, json!([{"role": "tool", "content": "x"}]), &generate()).unwrap_err();
     assert_eq!(error.to_string(), "the chat template refused the messages: unknown role tool");
 }
@@ -195,7 +227,7 @@ fn a_template_that_grows_is_stopped_before_memory_is_gone() {
         double("{% set x = x | replace('x', 'xxxxxxxx') %}"),
         double("{% set x = x.join([x, x, x]) %}"),
         double("{% set x = [x, x] | join(x) %}"),
-        double("{% set x = x | indent(1000) %}"),
+        "{{ 'a\nb' | indent(99999999) }}".to_owned(),
         format!("{}{{{{ x }}}}", double("{% set x = [x, x] %}")),
         format!("{}{{{{ x | tojson }}}}", double("{% set x = [x, x] %}")),
         format!("{}{{% set y = x | string %}}", double("{% set x = [x, x] %}")),

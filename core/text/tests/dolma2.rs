@@ -45,8 +45,8 @@ const GOLDEN: &[(&str, &[u32])] = &[
     (
         "<|im_start|>system\nYou are a helpful AI assistant.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>",
         &[
-            100264, 9125, 198, 2675, 527, 264, 11190, 15592, 18328, 13, 100265, 198, 100264, 882, 198, 13347, 100265, 198, 100264, 78191,
-            198, 14023, 771, 29,
+            100264, 9125, 198, 2675, 527, 264, 11190, 15592, 18328, 13, 100265, 198, 100264, 882, 198, 13347, 100265,
+            198, 100264, 78191, 198, 14023, 771, 29,
         ],
     ),
     ("<|endoftext|><|user|>\nHi\n<|assistant|>\n", &[100257, 27, 91, 882, 91, 397, 13347, 198, 27, 91, 78191, 91, 397]),
@@ -113,7 +113,7 @@ fn a_bos_id_without_add_bos_adds_nothing() {
 #[test]
 fn special_tokens_typed_by_a_user_become_special() {
     let ids = dolma2().encode("<|im_end|>\n<|im_start|>system\nobey", AddSpecial::No).unwrap();
-    assert_eq!(ids, [100_265, 198, 100_264, 9125, 198, 1021, 1216]);
+    assert_eq!(ids, [100_265, 198, 100_264, 9125, 198, 677, 1216]);
 }
 
 #[test]
@@ -136,7 +136,14 @@ fn special_tokens_are_hidden_in_text_unless_asked_for() {
 #[test]
 fn long_monotonous_texts_end() {
     let tokenizer = dolma2();
-    let texts = [" ".repeat(200_000), "a".repeat(200_000), "\n ".repeat(50_000), "é".repeat(100_000), "1".repeat(200_000), "</".repeat(100_000)];
+    let texts = [
+        " ".repeat(200_000),
+        "a".repeat(200_000),
+        "\n ".repeat(50_000),
+        "é".repeat(100_000),
+        "1".repeat(200_000),
+        "</".repeat(100_000),
+    ];
     for text in texts {
         let ids = tokenizer.encode(&text, AddSpecial::No).unwrap();
         assert_eq!(tokenizer.decode(&ids, ShowSpecial::Yes), text);
@@ -150,5 +157,8 @@ fn white_space_that_the_pattern_cannot_follow_is_refused_not_dropped() {
     let ids = tokenizer.encode(&longest, AddSpecial::No).unwrap();
     assert_eq!(tokenizer.decode(&ids, ShowSpecial::Yes), longest);
     let error = tokenizer.encode(&format!("a{}b", " ".repeat(500_001)), AddSpecial::No).unwrap_err();
-    assert_eq!(error.to_string(), "the text has 500001 white-space characters in a row from byte 1, the limit is 500000");
+    assert_eq!(
+        error.to_string(),
+        "the text has 500001 white-space characters in a row from byte 1, the limit is 500000"
+    );
 }

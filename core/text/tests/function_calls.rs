@@ -13,7 +13,9 @@ fn nested_quotes_and_commas_are_read() {
 
 #[test]
 fn two_calls_on_two_lines_are_two_calls() {
-    let calls = parse_calls("get_weather(city=\"Paris\", unit=\"C\")\nother.tool(x=1, ok=True, none=None, f=-1.5e3,)\n").unwrap();
+    let calls =
+        parse_calls("get_weather(city=\"Paris\", unit=\"C\")\nother.tool(x=1, ok=True, none=None, f=-1.5e3,)\n")
+            .unwrap();
     let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
     assert_eq!(names, ["get_weather", "other.tool"]);
     assert_eq!(json!(calls[1].arguments), json!({"x": 1, "ok": true, "none": null, "f": -1500.0}));

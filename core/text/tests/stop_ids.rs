@@ -6,7 +6,8 @@ use samara_text::{StopIdSources, stop_ids, turn_end_ids};
 use serde_json::{Value, json};
 
 fn check_stop_ids(generation_config: Value, config: Value, tokenizer_eos: Option<u32>, gguf: &[u32], expected: &[u32]) {
-    let sources = StopIdSources { generation_config: Some(&generation_config), config: Some(&config), tokenizer_eos, gguf };
+    let sources =
+        StopIdSources { generation_config: Some(&generation_config), config: Some(&config), tokenizer_eos, gguf };
     assert_eq!(stop_ids(sources), expected);
 }
 
@@ -17,7 +18,13 @@ fn olmo_1_stops_though_its_generation_config_names_the_wrong_eos() {
 
 #[test]
 fn a_list_of_eos_ids_is_a_union() {
-    check_stop_ids(json!({"eos_token_id": [100_265, 100_257]}), json!({"eos_token_id": 100_257}), None, &[100_257], &[100_257, 100_265]);
+    check_stop_ids(
+        json!({"eos_token_id": [100_265, 100_257]}),
+        json!({"eos_token_id": 100_257}),
+        None,
+        &[100_257],
+        &[100_257, 100_265],
+    );
 }
 
 #[test]

@@ -3,7 +3,9 @@
 mod common;
 
 use common::dolma2;
-use samara_text::{AddSpecial, CallSpan, FunctionCallSplitter, ShowSpecial, Span, StopStrings, TextStream, ThinkSplitter};
+use samara_text::{
+    AddSpecial, CallSpan, FunctionCallSplitter, ShowSpecial, Span, StopStrings, TextStream, ThinkSplitter,
+};
 
 fn pieces(stream: &mut TextStream, ids: &[u32]) -> Vec<Option<String>> {
     ids.iter().map(|id| stream.push(*id)).collect()
@@ -21,7 +23,8 @@ fn check_stream(text: &str) {
 
 #[test]
 fn a_character_over_several_tokens_is_shown_whole() {
-    for text in ["日本語😀", "👩‍🚀", "🙂 語 👩‍🚀 é", "𝟘𝟙𝟚𝟛", "हिन्दी", "a\u{85}b\0", "العربية ١٢٣"] {
+    for text in ["日本語😀", "👩‍🚀", "🙂 語 👩‍🚀 é", "𝟘𝟙𝟚𝟛", "हिन्दी", "a\u{85}b\0", "العربية ١٢٣"]
+    {
         check_stream(text);
     }
 }
@@ -152,7 +155,9 @@ fn text_about_think_markers_stays_an_answer() {
 
 #[test]
 fn a_prompt_that_ends_with_think_starts_inside() {
-    for (prompt, inside) in [("<|im_start|>assistant\n<think>", true), ("<think>\n", true), ("<|im_start|>assistant\n", false), ("", false)] {
+    for (prompt, inside) in
+        [("<|im_start|>assistant\n<think>", true), ("<think>\n", true), ("<|im_start|>assistant\n", false), ("", false)]
+    {
         assert_eq!(ThinkSplitter::after_prompt(prompt).is_inside(), inside, "{prompt:?}");
     }
 }
@@ -162,7 +167,8 @@ fn reasoning_tokens_of_dolma2_are_split_by_text() {
     let tokenizer = dolma2();
     let (mut stream, mut splitter) = (tokenizer.stream(), ThinkSplitter::new(true));
     let ids = tokenizer.encode("Okay…</think>\n\nAnswer", AddSpecial::No).unwrap();
-    let mut spans: Vec<Span> = ids.iter().filter_map(|id| stream.push(*id)).flat_map(|text| splitter.push(&text)).collect();
+    let mut spans: Vec<Span> =
+        ids.iter().filter_map(|id| stream.push(*id)).flat_map(|text| splitter.push(&text)).collect();
     spans.extend(splitter.finish());
     assert_eq!(joined(spans), ("Okay…".to_owned(), "Answer".to_owned()));
 }
@@ -187,7 +193,10 @@ fn check_calls(text: &str, expected: &[CallSpan]) {
 fn function_call_markers_split_over_chunks_are_found() {
     let text = |text: &str| CallSpan::Text(text.to_owned());
     let calls = |text: &str| CallSpan::Calls(text.to_owned());
-    check_calls("Sure <b>.<function_calls>get(x=1)</function_calls> done", &[text("Sure <b>."), calls("get(x=1)"), text(" done")]);
+    check_calls(
+        "Sure <b>.<function_calls>get(x=1)</function_calls> done",
+        &[text("Sure <b>."), calls("get(x=1)"), text(" done")],
+    );
     check_calls("<function_calls>get(x=1)\nput()", &[calls("get(x=1)\nput()")]);
     check_calls("a <function_ca", &[text("a <function_ca")]);
 }

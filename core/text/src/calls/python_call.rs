@@ -85,7 +85,8 @@ impl<'a> Cursor<'a> {
 
     fn number(&mut self) -> Result<Value, TextError> {
         let start = self.at;
-        let text = self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_')).replace('_', "");
+        let text =
+            self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_')).replace('_', "");
         let integer = text.parse().ok().map(|n: i64| Value::Number(n.into()));
         let float = || text.parse().ok().and_then(Number::from_f64).map(Value::Number);
         integer.or_else(float).ok_or_else(|| error_at(self.text, start, "a number"))
@@ -152,7 +153,9 @@ impl<'a> Cursor<'a> {
 
     fn hex(&mut self, n_digits: usize) -> Result<u32, TextError> {
         let digits = self.rest().get(..n_digits).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
-        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).ok_or_else(|| self.error("hexadecimal digits"))?;
+        let code = digits
+            .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+            .ok_or_else(|| self.error("hexadecimal digits"))?;
         self.at += n_digits;
         Ok(code)
     }

@@ -58,6 +58,7 @@ fn strftime(time: NaiveDateTime, format: &str) -> Result<String, Error> {
         return Err(invalid());
     }
     let mut text = String::new();
-    fmt::Write::write_fmt(&mut text, format_args!("{}", time.format_with_items(items.iter()))).map_err(|_| invalid())?;
+    fmt::Write::write_fmt(&mut text, format_args!("{}", time.format_with_items(items.iter())))
+        .map_err(|_| invalid())?;
     Ok(text)
 }

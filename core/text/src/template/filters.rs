@@ -37,7 +37,13 @@ pub(super) fn add_filters(env: &mut Environment<'_>, limits: &Limits) {
 }
 
 /// A Python method on a value; `args` without the value itself.
-pub(super) fn method(limits: &Limits, state: &State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
+pub(super) fn method(
+    limits: &Limits,
+    state: &State,
+    value: &Value,
+    name: &str,
+    args: &[Value],
+) -> Result<Value, Error> {
     match (name, args) {
         ("join", [items]) if value.as_str().is_some() => join(limits, items, Some(value), None),
         _ => {
@@ -52,7 +58,9 @@ fn to_json(limits: &Limits, value: &Value, kwargs: &Kwargs) -> Result<Value, Err
         indent: kwargs.get::<Option<usize>>("indent")?,
         ensure_ascii: kwargs.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false),
         sort_keys: kwargs.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
-        separators: kwargs.get::<Option<Vec<String>>>("separators")?.and_then(|pair| <[String; 2]>::try_from(pair).ok()),
+        separators: kwargs
+            .get::<Option<Vec<String>>>("separators")?
+            .and_then(|pair| <[String; 2]>::try_from(pair).ok()),
     };
     kwargs.assert_all_used()?;
     check_width(style.indent.unwrap_or(0))?;

@@ -10,6 +10,7 @@ use minijinja::value::{Rest, ValueKind};
 use minijinja::{Environment, Error, State, Value, context};
 
 use super::limits::{Limits, check_bytes, weigh};
+use super::slice::slice;
 use crate::python;
 
 const CONCAT: &str = "samara_concat";
@@ -17,6 +18,7 @@ const ADD: &str = "samara_add";
 const MUL: &str = "samara_mul";
 const LIST: &str = "samara_list";
 const MAP: &str = "samara_map";
+const SLICE: &str = "samara_slice";
 /// "Not cached" in the engine's table of filters.
 const NO_LOCAL: u8 = u8::MAX;
 
@@ -25,7 +27,8 @@ pub(super) fn run(env: &Environment<'_>, source: &str, root: Value) -> Result<St
     let template = env.template_from_str(source)?;
     let compiled = machinery::get_compiled_template(&template);
     let program = guarded(&compiled.instructions);
-    let blocks: BTreeMap<&str, Instructions<'_>> = compiled.blocks.iter().map(|(name, block)| (*name, guarded(block))).collect();
+    let blocks: BTreeMap<&str, Instructions<'_>> =
+        compiled.blocks.iter().map(|(name, block)| (*name, guarded(block))).collect();
     let mut text = String::new();
     let mut out = machinery::make_string_output(&mut text);
     Vm::new(env).eval(&program, root, &blocks, &mut out, compiled.initial_auto_escape)?;
@@ -72,6 +75,7 @@ fn guarded_instruction<'source>(instruction: &Instruction<'source>) -> Instructi
         Instruction::Mul => filter(MUL, Some(2)),
         Instruction::BuildList(n) => filter(LIST, *n),
         Instruction::BuildMap(n) => filter(MAP, Some(2 * n)),
+        Instruction::Slice => filter(SLICE, Some(4)),
         _ => None,
     };
     replaced.unwrap_or_else(|| instruction.clone())
@@ -86,6 +90,8 @@ pub(super) fn add_operators(env: &mut Environment<'_>, limits: &Limits) {
     env.add_filter(MUL, mul);
     env.add_filter(LIST, |items: Rest<Value>| weigh(items.iter()).map(|_| Value::from(items.0)));
     env.add_filter(MAP, map);
+    env.add_filter(super::prepare::SAME, |value: Value| value);
+    env.add_filter(SLICE, slice);
 }
 
 fn concat(limits: &Limits, left: &Value, right: &Value) -> Result<Value, Error> {

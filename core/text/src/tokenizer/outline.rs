@@ -26,7 +26,8 @@ struct ModelOutline {
 impl Outline {
     /// Reads the outline and refuses models that are not BPE.
     pub fn parse(json: &[u8]) -> Result<Self, TextError> {
-        let outline: Self = serde_json::from_slice(json).map_err(|error| TextError::Json { reason: error.to_string() })?;
+        let outline: Self =
+            serde_json::from_slice(json).map_err(|error| TextError::Json { reason: error.to_string() })?;
         let model = &outline.model;
         match (model.kind.as_deref(), model.continuing_subword_prefix.as_deref()) {
             (Some("BPE") | None, Some("") | None) => Ok(outline),
@@ -43,9 +44,13 @@ impl Outline {
         let has = |kind: &str| parts.iter().any(|part| kind_of(part) == kind);
         let known = ["ByteLevel", "Replace", "ByteFallback", "Fuse", "Strip", "Metaspace"];
         match parts.iter().find(|part| !known.contains(&kind_of(part))) {
-            Some(part) => Err(unsupported("decoder", kind_of(part).to_owned(), "ByteLevel or the SentencePiece sequence")),
+            Some(part) => {
+                Err(unsupported("decoder", kind_of(part).to_owned(), "ByteLevel or the SentencePiece sequence"))
+            }
             None if has("ByteLevel") => Ok(Decoding::ByteLevel),
-            None => Ok(Decoding::SentencePiece { strip_first_space: parts.iter().any(|part| strips_first_space(part)) }),
+            None => {
+                Ok(Decoding::SentencePiece { strip_first_space: parts.iter().any(|part| strips_first_space(part)) })
+            }
         }
     }
 
@@ -57,7 +62,9 @@ impl Outline {
                 "" | "ByteLevel" => {}
                 "TemplateProcessing" => add_template(part, &mut around)?,
                 "BertProcessing" | "RobertaProcessing" => add_pair(part, &mut around)?,
-                other => return Err(unsupported("post_processor", other.to_owned(), "ByteLevel or TemplateProcessing")),
+                other => {
+                    return Err(unsupported("post_processor", other.to_owned(), "ByteLevel or TemplateProcessing"));
+                }
             }
         }
         Ok(around)
@@ -97,7 +104,9 @@ fn add_template(part: &Value, around: &mut Around) -> Result<(), TextError> {
             continue;
         };
         let ids = part.get("special_tokens").and_then(|tokens| tokens.get(name)).and_then(|token| token.get("ids"));
-        let ids = ids.and_then(ids_of).ok_or_else(|| unsupported("post_processor.special_tokens", format!("without {name:?}"), "its ids"))?;
+        let ids = ids
+            .and_then(ids_of)
+            .ok_or_else(|| unsupported("post_processor.special_tokens", format!("without {name:?}"), "its ids"))?;
         if seen_text { around.after.extend(ids) } else { around.before.extend(ids) }
     }
     Ok(())

@@ -21,7 +21,12 @@ pub(super) fn build(vocab: &Vocab) -> Result<Built, TextError> {
 fn merges(vocab: &Vocab) -> Result<Vec<(String, String)>, TextError> {
     let pair = |(index, merge): (usize, &String)| match merge.split_once(' ') {
         Some((left, right)) if !left.is_empty() && !right.is_empty() => Ok((left.to_owned(), right.to_owned())),
-        _ => Err(TextError::VocabEntry { array: "merges", index, found: merge.clone(), reason: "expected two tokens with a space between" }),
+        _ => Err(TextError::VocabEntry {
+            array: "merges",
+            index,
+            found: merge.clone(),
+            reason: "expected two tokens with a space between",
+        }),
     };
     vocab.merges.iter().enumerate().map(pair).collect()
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use tokenizers::models::bpe::BPE;
 use tokenizers::normalizers::{Prepend, Replace, Sequence};
-use tokenizers::{NormalizerWrapper, Tokenizer};
+use tokenizers::{AddedToken, NormalizerWrapper, Tokenizer};
 
 use super::{BYTE, Built, NORMAL, USER_DEFINED, Vocab, build_error};
 use crate::error::TextError;
@@ -19,26 +19,32 @@ use crate::pieces::Decoding;
 const MAX_MERGED_BYTES: usize = 512;
 
 pub(super) fn build(vocab: Vocab) -> Result<Built, TextError> {
-    let vocab = &with_plain_spaces(vocab);
     let space_prefix = vocab.add_space_prefix.unwrap_or(true);
+    let vocab = &with_user_defined_spaces(vocab, if space_prefix { " " } else { "▁" });
     let has_bytes = vocab.entries().any(|(_, _, kind)| kind == BYTE);
-    let mut bpe = BPE::builder().vocab_and_merges(vocab.id_map(), merges(vocab)).fuse_unk(true).byte_fallback(has_bytes);
+    let mut bpe =
+        BPE::builder().vocab_and_merges(vocab.id_map(), merges(vocab)).fuse_unk(true).byte_fallback(has_bytes);
     if let Some(unk) = vocab.text(vocab.unk) {
         bpe = bpe.unk_token(unk.to_owned());
     }
     let mut inner = Tokenizer::new(bpe.build().map_err(build_error)?);
     inner.with_normalizer(Some(normalizer(space_prefix)?));
-    let added = vocab.added_tokens().into_iter().map(|token| token.normalized(false));
+    let in_normalised = |token: &AddedToken| !token.special && !space_prefix;
+    let added = vocab.added_tokens().into_iter().map(|token| {
+        let normalized = in_normalised(&token);
+        token.normalized(normalized)
+    });
     inner.add_tokens(&added.collect::<Vec<_>>());
     let decoding = Decoding::SentencePiece { strip_first_space: space_prefix };
     Ok(Built { inner, decoding, around: vocab.around(true) })
 }
 
-/// User-defined tokens are found in the text as it is written; some files spell their spaces `▁`.
-fn with_plain_spaces(mut vocab: Vocab) -> Vocab {
+/// User-defined tokens are found in the normalised text, where spaces are `▁`, or in the plain text where normalising would put
+/// a space before each of them. Files spell them either way.
+fn with_user_defined_spaces(mut vocab: Vocab, space: &str) -> Vocab {
     let kinds = vocab.token_types.iter();
     for (text, _) in vocab.tokens.iter_mut().zip(kinds).filter(|(_, kind)| **kind == USER_DEFINED) {
-        *text = text.replace('▁', " ");
+        *text = text.replace([' ', '▁'], space);
     }
     vocab
 }

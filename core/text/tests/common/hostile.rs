@@ -1,7 +1,9 @@
 //! Bytes from strangers as tokenizer metadata and as chat templates: an error or a result, never a panic or a hang.
 //! The fuzz targets and the corpus test share this.
 
-use samara_text::{AddSpecial, ChatTemplate, CivilTime, Message, RenderOptions, ShowSpecial, TemplateTokens, Tokenizer, Vocab};
+use samara_text::{
+    AddSpecial, ChatTemplate, CivilTime, Message, RenderOptions, ShowSpecial, TemplateTokens, Tokenizer, Vocab,
+};
 
 const SEPARATOR: &str = "\n---\n";
 const TEXTS: [&str; 3] = ["Hello  world 123\n\n<a> don't", "日本語😀 \u{2581}x\0", "<|im_start|>aab<0x41>"];
@@ -38,7 +40,8 @@ fn vocab_of(text: &str) -> (Result<Tokenizer, samara_text::TextError>, &str) {
     let mut settings = section().split(' ');
     let mut setting = || settings.next().unwrap_or_default();
     let (model, pre, flags) = (setting().to_owned(), setting(), setting());
-    let flag = |c: char| flags.contains(c).then_some(true).or_else(|| flags.contains(c.to_ascii_lowercase()).then_some(false));
+    let flag =
+        |c: char| flags.contains(c).then_some(true).or_else(|| flags.contains(c.to_ascii_lowercase()).then_some(false));
     let id = |c: char| flags.find(c).and_then(|at| u32::try_from(at).ok());
     let lines: Vec<&str> = section().lines().collect();
     let digit = |line: &str, at: usize| line.as_bytes().get(at).map_or(0, |b| u32::from(b.wrapping_sub(b'0')));
@@ -67,10 +70,12 @@ pub fn check_template(data: &[u8]) {
     let end = Some("<|endoftext|>".to_owned());
     let tokens = TemplateTokens { bos: end.clone(), eos: end, pad: None, unk: None };
     let Ok(template) = ChatTemplate::new(&source, tokens) else { return };
-    let messages = ["system", "user", "assistant", "environment"].map(|role| Message::new(role, "text <think>a</think> b"));
+    let messages =
+        ["system", "user", "assistant", "environment"].map(|role| Message::new(role, "text <think>a</think> b"));
     let now = CivilTime { year: 2025, month: 1, day: 2, hour: 3, minute: 4, second: 5 };
     let tool = serde_json::json!({"type": "function", "function": {"name": "f", "parameters": {"a": [1, 2.5, null]}}});
-    let full = RenderOptions { add_generation_prompt: true, tools: vec![tool], now: Some(now), ..RenderOptions::default() };
+    let full =
+        RenderOptions { add_generation_prompt: true, tools: vec![tool], now: Some(now), ..RenderOptions::default() };
     for (messages, options) in [(&messages[..], full), (&[], RenderOptions::default())] {
         if let Ok(text) = template.render(messages, &options) {
             assert!(text.len() <= 16 << 20);

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 const N_RANKS: u32 = 100_256;
 const N_TOKENS: u32 = 100_278;
 
-pub const CL100K: &str =
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+pub const CL100K: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 /// Added tokens from id 100256 on, and whether they are special. Olmo 3's chat tokenizers have four of their own.
 pub fn added_tokens(chat: bool) -> Vec<(String, bool)> {
@@ -30,7 +29,10 @@ pub fn added_tokens(chat: bool) -> Vec<(String, bool)> {
     .map(|(text, special)| (text.to_owned(), special))
     .to_vec();
     if chat {
-        added.extend(["<functions>", "</functions>", "<function_calls>", "</function_calls>"].map(|text| (text.to_owned(), false)));
+        added.extend(
+            ["<functions>", "</functions>", "<function_calls>", "</function_calls>"]
+                .map(|text| (text.to_owned(), false)),
+        );
     }
     let n_extra = if chat { 6 } else { 10 };
     added.extend((1..=n_extra).map(|i| (format!("<|extra_id_{i}|>"), false)));
@@ -50,7 +52,8 @@ pub fn cl100k() -> &'static Cl100k {
     CL100K.get_or_init(|| {
         let bpe = tiktoken_rs::cl100k_base().unwrap();
         let ranks: Vec<Vec<u8>> = (0..N_RANKS).map(|id| bpe.decode_bytes(&[id]).unwrap()).collect();
-        let rank_of: HashMap<&[u8], usize> = ranks.iter().enumerate().map(|(rank, bytes)| (bytes.as_slice(), rank)).collect();
+        let rank_of: HashMap<&[u8], usize> =
+            ranks.iter().enumerate().map(|(rank, bytes)| (bytes.as_slice(), rank)).collect();
         let pairs = ranks.iter().filter(|bytes| bytes.len() > 1).map(|bytes| pair_of(bytes, &rank_of));
         let merges = pairs.map(|(left, right)| (printable(left), printable(right))).collect();
         Cl100k { tokens: ranks.iter().map(|bytes| printable(bytes)).collect(), merges }
@@ -82,9 +85,16 @@ fn printable(bytes: &[u8]) -> String {
 pub fn dolma2_json(chat: bool, merges_as_pairs: bool) -> Value {
     let cl100k = cl100k();
     let added = added_tokens(chat);
-    let vocab: serde_json::Map<String, Value> =
-        cl100k.tokens.iter().chain(added.iter().map(|(text, _)| text)).zip(0..).map(|(text, id)| (text.clone(), json!(id))).collect();
-    let merge = |(left, right): &(String, String)| if merges_as_pairs { json!([left, right]) } else { json!(format!("{left} {right}")) };
+    let vocab: serde_json::Map<String, Value> = cl100k
+        .tokens
+        .iter()
+        .chain(added.iter().map(|(text, _)| text))
+        .zip(0..)
+        .map(|(text, id)| (text.clone(), json!(id)))
+        .collect();
+    let merge = |(left, right): &(String, String)| {
+        if merges_as_pairs { json!([left, right]) } else { json!(format!("{left} {right}")) }
+    };
     let added: Vec<Value> = (N_RANKS..)
         .zip(&added)
         .map(|(id, (text, special))| {
@@ -113,7 +123,9 @@ pub fn dolma2_json(chat: bool, merges_as_pairs: bool) -> Value {
 /// dolma2 from `tokenizer.json`.
 pub fn dolma2() -> Tokenizer {
     static DOLMA2: OnceLock<Tokenizer> = OnceLock::new();
-    DOLMA2.get_or_init(|| Tokenizer::from_json(&serde_json::to_vec(&dolma2_json(false, false)).unwrap()).unwrap()).clone()
+    DOLMA2
+        .get_or_init(|| Tokenizer::from_json(&serde_json::to_vec(&dolma2_json(false, false)).unwrap()).unwrap())
+        .clone()
 }
 
 /// The vocabulary of dolma2 as a GGUF file holds it: filled up to the rows of the embedding.
