@@ -12,8 +12,9 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use safetensors::SafeTensors;
 use samara_formats::Checkpoint;
-use samara_model::{Attention, Decoder, KvCache, Want};
+use samara_model::{Attention, Decoder, KvCache, NormPlacement, Want};
 use samara_ops::{
+    counts,
     device::{self, DeviceChoice, Limits, OpenDevice},
     read_f32,
 };
@@ -120,6 +121,29 @@ fn bytes_told_before_loading_are_those_taken() {
         let cache = model.new_cache(CAPACITY, 8);
         ensure!(told.kv_bytes == cache.n_bytes() as u64, "{told:?}, cache {}", cache.n_bytes());
         ensure!(told.weights_bytes >= model.n_bytes(), "{told:?}, weights {}", model.n_bytes());
+        Ok(())
+    });
+}
+
+/// What one more token costs is the same for every token, and known.
+#[test]
+fn a_decode_step_is_one_upload_one_readback_and_a_fixed_list_of_launches() {
+    check_all(|model, golden| {
+        let config = model.config();
+        let norms = if config.placement == NormPlacement::Sandwich { 2 } else { 0 };
+        let experts = if config.moe.is_some() { 3 } else { 0 };
+        let launches = (config.n_layers * (9 + norms + experts) + 3) as u64;
+        let mut cache = model.new_cache(CAPACITY, 8);
+        feed(model, &mut cache, golden.first(8)?, Want::Last)?;
+        for token in golden.ids.chunks(1).skip(8).take(3) {
+            let before = counts::read();
+            feed(model, &mut cache, token, Want::Last)?;
+            let step = counts::read() - before;
+            let on_a_gpu = step.launches > 0;
+            ensure!(!on_a_gpu || step.launches == launches, "{step:?}, expected {launches} launches");
+            ensure!(!on_a_gpu || (step.uploads, step.submits) == (1, 1), "{step:?}");
+            ensure!(step.readbacks == 1, "{step:?}");
+        }
         Ok(())
     });
 }

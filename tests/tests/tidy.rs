@@ -46,7 +46,11 @@ fn sources(extension: &str) -> Vec<PathBuf> {
 /// The names of our own crates in the `[dependencies]` table of a manifest.
 fn own_dependencies(manifest: &str) -> BTreeSet<&str> {
     let table = manifest.split("\n[").find(|table| table.starts_with("dependencies]")).unwrap_or("");
-    table.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).filter(|name| name.starts_with("samara")).collect()
+    table
+        .lines()
+        .filter_map(|line| line.split(['.', ' ', '=']).next())
+        .filter(|name| name.starts_with("samara"))
+        .collect()
 }
 
 #[test]
@@ -80,7 +84,11 @@ fn every_kernel_says_what_it_computes_and_how_its_grid_lies() {
 
 #[test]
 fn every_kernel_has_an_operation_that_launches_it() {
-    let ops: String = sources("rs").iter().filter(|path| path.starts_with(root().join("core/ops/src"))).map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let ops: String = sources("rs")
+        .iter()
+        .filter(|path| path.starts_with(root().join("core/ops/src")))
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
     for kernel in samara_shaders::ALL {
         let constant = format!("{}_{}", kernel.name, kernel.variant).to_uppercase();
         assert!(ops.contains(&constant), "{constant} is launched by nothing");
@@ -114,7 +122,8 @@ fn kernels_stay_wgsl_and_wgpu_stays_one() {
     for compiler in ["cubecl-spirv ", "cubecl-cpp "] {
         assert!(!tree.contains(compiler), "a feature turned {compiler}on; WGSL kernels would be refused");
     }
-    let versions: BTreeSet<&str> = tree.lines().filter(|line| line.starts_with("wgpu v")).map(|line| line.split(' ').nth(1).unwrap()).collect();
+    let versions: BTreeSet<&str> =
+        tree.lines().filter(|line| line.starts_with("wgpu v")).map(|line| line.split(' ').nth(1).unwrap()).collect();
     assert_eq!(versions.len(), 1, "several versions of wgpu: {versions:?}");
 }
 
@@ -123,7 +132,9 @@ fn unsafe_code_is_where_it_is_named() {
     let allowed = [root().join("core/formats/src/mmap.rs")];
     for path in sources("rs").iter().filter(|path| !allowed.contains(path) && !path.ends_with("tidy.rs")) {
         let text = std::fs::read_to_string(path).unwrap();
-        let used = text.lines().any(|line| line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("allow(unsafe_code"));
+        let used = text
+            .lines()
+            .any(|line| line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("allow(unsafe_code"));
         assert!(!used, "{} has unsafe code", path.display());
     }
 }

@@ -98,8 +98,8 @@ impl Decoder {
     pub fn forward(&self, tokens: &[u32], cache: &mut KvCache, want: Want) -> Tensor<2> {
         let hidden = self.hidden(tokens, cache);
         let rows = match want {
-            Want::Last if tokens.len() > 1 => ops::last_row(&hidden),
-            Want::Last | Want::All => hidden,
+            Want::Last => ops::last_row(&hidden),
+            Want::All => hidden,
         };
         ops::linear(&rows, self.head.as_ref().unwrap_or(&self.embed))
     }

@@ -1,0 +1,142 @@
+//! Real published files give the text that the official implementation gives.
+//!
+//! `tests/fetch.sh` brings the files into a cache folder and `tests/golden/real.py` made the golden values from the same
+//! files. Without them these tests skip aloud; `REQUIRE_MODELS=1`, which `test.sh` sets, makes that a failure.
+
+use std::path::PathBuf;
+
+use pollster::block_on;
+use samara_chat::{Dialect, Message, Model, Piece, Prompt, Session, SessionConfig, Settings, Source};
+use samara_ops::device::{DeviceChoice, Limits, OpenDevice, open};
+use serde_json::Value;
+
+/// Where `tests/fetch.sh` puts models.
+fn models() -> PathBuf {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    folder("SAMARA_CACHE").or_else(|| Some(cache?.join("samara"))).unwrap_or_default().join("models")
+}
+
+/// A file of golden values.
+fn golden(name: &str) -> Value {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(name);
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn devices() -> Vec<OpenDevice> {
+    let cpu = block_on(open(DeviceChoice::Cpu, Limits::Default)).unwrap();
+    match block_on(open(DeviceChoice::Gpu(0), Limits::Default)) {
+        Ok(gpu) => vec![cpu, gpu],
+        Err(error) => {
+            assert!(std::env::var_os("REQUIRE_GPU").is_none(), "REQUIRE_GPU is set, but {error}");
+            eprintln!("no GPU path: {error}");
+            vec![cpu]
+        }
+    }
+}
+
+/// A real model file, or `None`, aloud, where it has not been fetched.
+fn real(file: &str) -> Option<Source> {
+    let path = models().join(file);
+    if path.exists() {
+        return Some(Source::Path(path));
+    }
+    assert!(std::env::var_os("REQUIRE_MODELS").is_none(), "{} is missing; run tests/fetch.sh", path.display());
+    eprintln!("skipped: {} is missing; tests/fetch.sh brings it", path.display());
+    None
+}
+
+fn dialect(file: &str) -> Option<Dialect> {
+    Some(Dialect::from_checkpoint(&real(file)?.open().unwrap()).unwrap())
+}
+
+fn session(file: &str, device: &OpenDevice) -> Option<Session> {
+    let model = Model::load(&real(file)?, device, &mut |_| {}).unwrap();
+    let config = SessionConfig { context_tokens: Some(256), ..SessionConfig::default() };
+    Some(Session::new(model, config).unwrap())
+}
+
+/// The greedy continuation of a prompt over `max_tokens`, ids and text.
+fn continue_greedily(session: &mut Session, prompt: &Prompt, max_tokens: usize) -> (Vec<u32>, String) {
+    let settings = Settings { max_tokens: Some(max_tokens), ..Settings::default() };
+    let mut generation = session.generate(prompt, &settings).unwrap();
+    let mut text = String::new();
+    loop {
+        match block_on(generation.next()).unwrap() {
+            Some(Piece::Text { text: more, .. }) => text += &more,
+            Some(Piece::Done(done)) => return (done.written.ids, text),
+            Some(Piece::Progress { .. }) => {}
+            None => panic!("a generation ends with Done"),
+        }
+    }
+}
+
+fn ids(value: &Value) -> Vec<u32> {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+/// The three prompts of one file on every device: ids of the prompt, and 48 greedy ids after it.
+fn check(file: &str) {
+    let cases = golden("real.json");
+    for device in devices() {
+        let Some(mut session) = session(file, &device) else { return };
+        for case in cases.as_array().unwrap().iter().filter(|case| case["model"] == file) {
+            let prompt = Prompt::Text(case["prompt"].as_str().unwrap().to_owned());
+            let encoded = session.dialect().encode(&prompt).unwrap();
+            assert_eq!(encoded.ids, ids(&case["prompt_ids"]), "{file}: {}", case["prompt"]);
+            // The golden ids run on past an end token, where ours stop.
+            let stop_ids = session.dialect().stop_ids().to_vec();
+            let expected = ids(&case["ids"]);
+            let until = expected.iter().position(|id| stop_ids.contains(id)).map_or(expected.len(), |last| last + 1);
+            let (written, _) = continue_greedily(&mut session, &prompt, expected.len());
+            assert_eq!(written, expected[..until], "{file} on {}: {}", device.name, case["prompt"]);
+        }
+    }
+}
+
+#[test]
+fn smollm2_continues_as_the_official_implementation_does() {
+    check("SmolLM2-135M-Instruct.Q4_1.gguf");
+}
+
+#[test]
+fn gemma3_continues_as_the_official_implementation_does() {
+    check("gemma-3-270m-q4_k_m.gguf");
+}
+
+#[test]
+fn smollm2_answers_through_its_template() {
+    let device = block_on(open(DeviceChoice::Cpu, Limits::Adapter)).unwrap();
+    let Some(mut session) = session("SmolLM2-135M-Instruct.Q4_1.gguf", &device) else { return };
+    let question: Message = serde_json::from_value(serde_json::json!({
+        "role": "user", "content": "What is the capital of France?"
+    }))
+    .unwrap();
+    let (_, answer) = continue_greedily(&mut session, &Prompt::answer(vec![question]), 40);
+    assert!(answer.contains("Paris") && !answer.contains("<|im_end|>"), "{answer}");
+}
+
+#[test]
+fn vocabularies_of_real_files_give_the_official_ids() {
+    let cases = golden("tokens.json");
+    for (name, file) in [("smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"), ("gemma3", "gemma-3-270m-q4_k_m.gguf")] {
+        let Some(dialect) = dialect(file) else { return };
+        for case in cases["texts"].as_array().unwrap() {
+            let text = case["text"].as_str().unwrap();
+            let encoded = dialect.encode(&Prompt::Text(text.to_owned())).unwrap();
+            assert_eq!(encoded.ids, ids(&case[name]), "{name}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn conversations_of_a_real_file_render_and_encode_as_officially() {
+    let cases = golden("tokens.json");
+    let Some(dialect) = dialect("SmolLM2-135M-Instruct.Q4_1.gguf") else { return };
+    for case in cases["chats"].as_array().unwrap() {
+        let messages: Vec<Message> = serde_json::from_value(case["messages"].clone()).unwrap();
+        let encoded = dialect.encode(&Prompt::answer(messages)).unwrap();
+        assert_eq!(Value::from(encoded.text.clone()), case["text"]);
+        assert_eq!(encoded.ids, ids(&case["ids"]));
+    }
+}
