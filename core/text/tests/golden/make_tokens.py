@@ -102,7 +102,7 @@ def byte_level_encoder(meta):
 
     @functools.cache
     def merged(word):
-        parts = list(word)
+        parts = [c for c in word if c in ids]  # Bytes that the vocabulary lacks are left out.
         while len(parts) > 1:
             best = min(range(len(parts) - 1), key=lambda i: ranks.get((parts[i], parts[i + 1]), 1 << 60))
             if (parts[best], parts[best + 1]) not in ranks:

@@ -1,0 +1,41 @@
+//! One file per command: its arguments, its examples, and `run`.
+
+mod chat;
+mod devices;
+mod generate;
+mod inspect;
+mod pull;
+mod score;
+mod tokenize;
+
+use clap::Subcommand;
+
+use crate::Exit;
+use crate::console::Console;
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    Chat(chat::ChatArgs),
+    Generate(generate::GenerateArgs),
+    Score(score::ScoreArgs),
+    Tokenize(tokenize::TokenizeArgs),
+    Inspect(inspect::InspectArgs),
+    Devices(devices::DevicesArgs),
+    Pull(pull::PullArgs),
+}
+
+/// Runs one command.
+///
+/// # Errors
+/// What the command says went wrong.
+pub(crate) fn run(command: &Command, console: &Console) -> anyhow::Result<Exit> {
+    match command {
+        Command::Chat(args) => chat::run(args, console),
+        Command::Generate(args) => generate::run(args, console),
+        Command::Score(args) => score::run(args, console),
+        Command::Tokenize(args) => tokenize::run(args),
+        Command::Inspect(args) => inspect::run(args),
+        Command::Devices(args) => devices::run(args),
+        Command::Pull(args) => pull::run(args, console),
+    }
+}

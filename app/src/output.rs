@@ -1,0 +1,99 @@
+//! What goes to stdout and stderr, and how numbers are written for people.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+/// Writes `value` to stdout as one line of JSON.
+///
+/// # Errors
+/// When stdout cannot be written to.
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, value)?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes `text` to stdout at once, so that it appears while the next part is computed.
+///
+/// # Errors
+/// When stdout cannot be written to.
+pub(crate) fn stream(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Aligned columns, two spaces apart; the last column is ragged.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..n_columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+/// `1.50 GiB`, `12.0 MiB`, `512 B`.
+pub(crate) fn bytes(n_bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if n_bytes < 1024 {
+        return format!("{n_bytes} B");
+    }
+    let mut value = n_bytes as f64;
+    let mut unit = "B";
+    for larger in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, larger);
+    }
+    if value < 10.0 { format!("{value:.2} {unit}") } else { format!("{value:.1} {unit}") }
+}
+
+/// Two columns of names and values.
+pub(crate) fn facts(facts: &[(&str, String)]) -> String {
+    table(&facts.iter().map(|(name, value)| vec![(*name).to_owned(), value.clone()]).collect::<Vec<_>>())
+}
+
+/// Grey text on a terminal, plain text elsewhere.
+pub(crate) fn dim(text: &str) -> String {
+    if wants_colour() { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// Whether stdout is a terminal whose user has not asked for plain text.
+pub(crate) fn wants_colour() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_read_well() {
+        let cases = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1536, "1.50 KiB"),
+            (98_362_432, "93.8 MiB"),
+            (1 << 40, "1.00 TiB"),
+            (u64::MAX, "16777216.0 TiB"),
+        ];
+        for (n_bytes, text) in cases {
+            assert_eq!(bytes(n_bytes), text);
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["bcd".to_owned(), "22".to_owned()]];
+        assert_eq!(table(&rows), "a    1\nbcd  22\n");
+    }
+}
