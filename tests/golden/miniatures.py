@@ -12,6 +12,8 @@ import pathlib
 import torch
 import transformers
 
+import tokenizers_of
+
 YARN = {
     "attention_factor": 1.2079441541679836,
     "beta_fast": 8,
@@ -117,6 +119,7 @@ def write(name, folder):
     model.save_pretrained(folder, max_shard_size=spec.get("shard", "1GB"))
     published = dict(sorted(published.items()))
     (pathlib.Path(folder) / "config.json").write_text(json.dumps(published, indent=2) + "\n")
+    tokenizers_of.write(published["model_type"], folder)
 
 
 @torch.no_grad()
