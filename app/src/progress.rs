@@ -1,7 +1,5 @@
 //! Progress bars: on stderr, and only when a person is looking.
 
-use std::time::Duration;
-
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar of bytes; invisible when stderr is not a terminal.
@@ -38,16 +36,6 @@ impl Bar {
             None => self.bar.unset_length(),
         }
         self.bar.set_position(done);
-    }
-
-    /// Says what is being worked on now.
-    pub(crate) fn label(&self, label: &str) {
-        self.bar.set_message(label.to_owned());
-    }
-
-    /// Keeps the bar moving while nothing is reported.
-    pub(crate) fn tick(&self) {
-        self.bar.enable_steady_tick(Duration::from_millis(200));
     }
 }
 

@@ -44,14 +44,14 @@ pub(crate) struct ChatArgs {
     #[arg(short = 'n', long, value_name = "N")]
     max_tokens: Option<usize>,
     #[command(flatten)]
-    sampling: SamplingArgs,
-    #[command(flatten)]
     context: ContextArgs,
     #[command(flatten)]
     device: DeviceArgs,
     /// Print one JSON object for each answer
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    sampling: SamplingArgs,
 }
 
 /// A conversation under way.

@@ -18,7 +18,7 @@ Examples:
   samara generate --prompt \"Once upon a time\"
   samara generate --prompt \"Once upon a time\" --temperature 0 --max-tokens 48 --json
   samara generate --model olmo2-1b --chat --prompt \"Why is the sky blue?\"
-  samara generate --model ./OLMo-2-0425-1B-Instruct --prompt-file question.txt --stop \"\\n\\n\"
+  samara generate --model ./OLMo-2-0425-1B-Instruct --prompt-file question.txt --stop $'\\n\\n'
   echo \"The capital of France is\" | samara generate --model model.gguf --prompt - --device cpu";
 
 /// Continues a prompt
@@ -45,14 +45,14 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
     #[command(flatten)]
-    sampling: SamplingArgs,
-    #[command(flatten)]
     context: ContextArgs,
     #[command(flatten)]
     device: DeviceArgs,
     /// Print one JSON object at the end instead of text on the way
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    sampling: SamplingArgs,
 }
 
 /// Runs the command.
