@@ -25,8 +25,8 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        bar.set_message(label.to_owned());
-        Self { bar }
+        // Nothing is drawn before the first number is known.
+        Self { bar: bar.with_message(label.to_owned()) }
     }
 
     /// `done` of `total` are through; without a total the bar only counts.

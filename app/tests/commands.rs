@@ -1,4 +1,5 @@
 //! Every command through the real binary, on the embedded model and the CPU.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! One file against a server that misbehaves: the bytes end up right, or the error says why not. Waits are counted, never slept.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
