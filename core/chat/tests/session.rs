@@ -2,6 +2,8 @@
 //!
 //! Its sliding window is 64 tokens, so the long prompt crosses the window several times.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::sync::LazyLock;
 
 use samara_chat::{

@@ -211,7 +211,7 @@ fn seeds_give_the_expected_distribution() {
         counts[picked.token as usize] += 1.0 / 20_000.0;
     }
     for (count, expected) in counts.iter().zip([0.1, 0.2, 0.3, 0.4]) {
-        assert!((count - expected as f64).abs() < 5.0 * 0.0036, "{counts:?}");
+        assert!((count - expected).abs() < 5.0 * 0.0036, "{counts:?}");
     }
 }
 
