@@ -25,7 +25,8 @@ pub enum ChatError {
     NoTokenizer { source_name: String, expected: &'static str },
     /// Messages need a template; plain text does not.
     #[error(
-        "{source_name}: no chat template: expected chat_template.jinja, or chat_template in the tokenizer's metadata"
+        "{source_name}: no chat template: expected chat_template.jinja, or chat_template in the tokenizer's metadata; \
+         without one a model only continues plain text"
     )]
     NoTemplate { source_name: String },
     /// A saved conversation that is not one.
