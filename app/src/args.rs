@@ -118,11 +118,24 @@ pub(crate) struct PromptArgs {
 }
 
 impl PromptArgs {
-    /// The prompt's text.
+    /// Whether the prompt stands in the command itself.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.prompt.as_ref().is_some_and(|prompt| prompt != "-")
+    }
+
+    /// The prompt's text. Files and `echo` end with a line break that nobody means; one is left out.
     ///
     /// # Errors
     /// The file or standard input cannot be read, or is not UTF-8.
     pub(crate) fn text(&self) -> anyhow::Result<String> {
+        let mut text = self.whole_text()?;
+        if !self.is_in_place() && text.ends_with('\n') {
+            text.truncate(text.len() - if text.ends_with("\r\n") { 2 } else { 1 });
+        }
+        Ok(text)
+    }
+
+    fn whole_text(&self) -> anyhow::Result<String> {
         match &self.prompt_file {
             Some(path) => std::fs::read_to_string(path).with_context(|| path.display().to_string()),
             None => text_or_stdin(self.prompt.as_deref().unwrap_or_default()),

@@ -57,11 +57,12 @@ fn the_same_seed_gives_the_same_text() {
 fn prompts_come_from_files_and_pipes_too() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prompt.txt");
-    fs::write(&path, "Once upon a time").unwrap();
+    fs::write(&path, "Once upon a time\r\n").unwrap();
     let expected = &greedy(&[])["ids"];
     let settings = ["generate", "--temperature", "0", "--max-tokens", "12", "--json"];
     assert_eq!(&json(&[&settings[..], &["--prompt-file", arg(&path)]].concat())["ids"], expected);
-    let piped = samara(&[&settings[..], &["--prompt", "-"]].concat()).write_stdin("Once upon a time").output().unwrap();
+    let piped =
+        samara(&[&settings[..], &["--prompt", "-"]].concat()).write_stdin("Once upon a time\n").output().unwrap();
     assert_eq!(&serde_json::from_slice::<Value>(&piped.stdout).unwrap()["ids"], expected);
 }
 

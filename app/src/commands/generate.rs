@@ -65,6 +65,9 @@ pub(crate) fn run(args: &GenerateArgs, console: &Console) -> anyhow::Result<Exit
     let settings = settings(args, &loaded);
     let watching = console.interrupt.watch();
     console.detail(&format!("seed {}, temperature {}", settings.sampling.seed, settings.sampling.temperature));
+    if !args.json && !args.chat && args.prompt.is_in_place() {
+        echo(&text)?;
+    }
     let mut on_text = |channel, text: &str| if args.json { Ok(()) } else { show(channel, text) };
     let answer = answer(&mut loaded.session, &prompt(args, text), &settings, &watching, &mut on_text)?;
     if args.json {
@@ -91,6 +94,11 @@ fn settings(args: &GenerateArgs, loaded: &Loaded) -> Settings {
         sampling: args.sampling.sampling(loaded.session.dialect().suggested_sampling()),
         stop_strings: args.stop.clone(),
     }
+}
+
+/// At a terminal a continuation reads better after what it continues.
+fn echo(prompt: &str) -> std::io::Result<()> {
+    if std::io::stdout().is_terminal() { output::stream(&output::dim(prompt)) } else { Ok(()) }
 }
 
 /// For people only: programs ask for JSON.

@@ -77,9 +77,9 @@ fn stops(tokenizer: &TokenizerReport) -> String {
     stops.map(|(id, token)| format!("{token} ({id})")).collect::<Vec<_>>().join(", ")
 }
 
-/// At most 80 characters of the first line.
+/// At most 70 characters of the first line.
 fn template_line(report: &Report) -> String {
-    const SHOWN: usize = 80;
+    const SHOWN: usize = 70;
     match (&report.template, &report.template_error) {
         (Some(line), _) if line.chars().count() > SHOWN => {
             format!("{} ...", line.chars().take(SHOWN).collect::<String>())
