@@ -1,6 +1,6 @@
 """Writes the training text: documents of stories, school-book lines and conversations, from one seed.
 
-    python corpus.py OUT_FOLDER [--mb 30] [--seed 1]
+    python corpus.py OUT_FOLDER [--mb 16] [--seed 1]
 
 gives OUT_FOLDER/train.jsonl and valid.jsonl; one JSON value per line, a string (plain text) or a list of messages.
 The validation documents come from another seed, and none of them occurs in the training text.
@@ -17,11 +17,11 @@ import talk
 
 
 def document(rng: Random) -> str | list[dict[str, str]]:
-    """One document: of ten, about five are stories, one is facts and four are conversations (which are shorter)."""
+    """One document: of ten, three are stories, one is facts and six are conversations (which are shorter, and hold stories too)."""
     kind = rng.random()
-    if kind < 0.45:
+    if kind < 0.3:
         return stories.any_story(rng)
-    if kind < 0.5:
+    if kind < 0.38:
         return facts.statements(rng, rng.randint(3, 8))
     return talk.conversation(rng)
 
@@ -41,7 +41,7 @@ def write(path: Path, seed: int, n_bytes: int, avoid: set[str]) -> set[str]:
 def main() -> None:
     args = argparse.ArgumentParser()
     args.add_argument("out", type=Path)
-    args.add_argument("--mb", type=float, default=30)
+    args.add_argument("--mb", type=float, default=16)
     args.add_argument("--seed", type=int, default=1)
     args = args.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)

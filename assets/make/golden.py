@@ -27,6 +27,7 @@ def greedy(model: Olmo3ForCausalLM, prompt: list[int]) -> tuple[list[int], float
 
 
 def main() -> None:
+    torch.set_num_threads(1)
     folder, out = Path(sys.argv[1]), Path(sys.argv[2])
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = Olmo3ForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()

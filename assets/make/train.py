@@ -1,15 +1,14 @@
 """Trains the tiny model with the official Olmo3ForCausalLM on a CPU and writes the model folder.
 
-    python train.py CORPUS_FOLDER MODEL_FOLDER [--minutes 50] [--threads 1]
+    python train.py CORPUS_FOLDER MODEL_FOLDER [--minutes 40] [--threads 1]
 
-Matrices inside the layers learn by Muon, everything else by AdamW. The learning rate follows the time that has been
-spent, not a number of steps: it warms up, stays, and falls to zero over the last part, so that a busy machine ends with
-a finished model too. State is kept in CORPUS_FOLDER/state.pt; the same command continues after an interruption.
+Matrices inside the layers learn by Muon, everything else by AdamW. The learning rate follows the processor time that
+has been spent: it warms up, stays, and falls to zero over the last part. Minutes are processor minutes, so that other
+work on the machine only makes it later. State is kept in CORPUS_FOLDER/state.pt; the same command continues after an interruption.
 """
 
 import argparse
 import json
-import math
 import shutil
 import time
 from pathlib import Path
@@ -19,10 +18,14 @@ import torch
 from torch.nn import functional
 from transformers import AutoTokenizer, Olmo3Config, Olmo3ForCausalLM
 
+from muon import Muon
+
 HERE = Path(__file__).parent
-BATCH_TOKENS, SHORT, LONG = 4096, 256, 512
-MUON_LR, ADAM_LR = 0.02, 3e-3
+BATCH_TOKENS, SHORT, LONG = 2048, 256, 512
+MUON_LR, EMBED_LR, OTHER_LR = 0.02, 1e-2, 3e-3
+N_WATCHED = 32  # validation windows that are watched while training; all of them are taken at the end
 WARMUP, DECAY, LONG_FROM = 0.02, 0.4, 0.85
+QUIET = 0.3
 
 
 def tokens(tokenizer, path: Path) -> np.ndarray:
@@ -59,11 +62,23 @@ def validate(model: Olmo3ForCausalLM, ids: np.ndarray) -> float:
 def optimizers(model: Olmo3ForCausalLM) -> list[torch.optim.Optimizer]:
     """Muon for the matrices of the layers, AdamW for embedding, head and norms."""
     inner = [p for p in model.model.layers.parameters() if p.ndim == 2]
-    outer = [p for p in model.parameters() if all(p is not q for q in inner)]
+    embed = [model.model.embed_tokens.weight]
+    other = [p for p in model.parameters() if p.ndim == 1] + [model.lm_head.weight]
     return [
-        torch.optim.Muon(inner, lr=MUON_LR, weight_decay=0.01, momentum=0.95, adjust_lr_fn="original"),
-        torch.optim.AdamW(outer, lr=ADAM_LR, betas=(0.9, 0.97), weight_decay=0.0),
+        Muon(inner, lr=MUON_LR),
+        torch.optim.AdamW([{"params": embed, "lr": EMBED_LR}, {"params": other, "lr": OTHER_LR}], betas=(0.9, 0.97), weight_decay=0.0),
     ]
+
+
+def start(config: Olmo3Config) -> Olmo3ForCausalLM:
+    """A model before training. Post-norm layers add vectors of length one, whatever comes in, so the embedding starts
+    as long as those and the layers start quiet; with the usual 0.02 a token would be drowned by the first layer."""
+    model = Olmo3ForCausalLM(config)
+    torch.nn.init.normal_(model.model.embed_tokens.weight)
+    for layer in model.model.layers:
+        torch.nn.init.constant_(layer.post_attention_layernorm.weight, QUIET)
+        torch.nn.init.constant_(layer.post_feedforward_layernorm.weight, QUIET)
+    return model
 
 
 def rate(progress: float) -> float:
@@ -76,6 +91,7 @@ def export(model: Olmo3ForCausalLM, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     weights = {name: tensor.detach().to(torch.bfloat16) for name, tensor in model.state_dict().items()}
     model.save_pretrained(out, state_dict=weights)
+    (out / "model.safetensors").chmod(0o644)
     for name in ["config.json", "generation_config.json"]:
         shutil.copy(HERE / name, out / name)
 
@@ -84,24 +100,24 @@ def main() -> None:
     args = argparse.ArgumentParser()
     args.add_argument("corpus", type=Path)
     args.add_argument("out", type=Path)
-    args.add_argument("--minutes", type=float, default=50)
+    args.add_argument("--minutes", type=float, default=40)
     args.add_argument("--threads", type=int, default=1)
     args = args.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
     tokenizer = AutoTokenizer.from_pretrained(args.out)
     train_ids, valid_ids = (tokens(tokenizer, args.corpus / f"{name}.jsonl") for name in ["train", "valid"])
-    model = Olmo3ForCausalLM(Olmo3Config.from_pretrained(HERE / "config.json", attn_implementation="sdpa"))
+    model = start(Olmo3Config.from_pretrained(HERE / "config.json", attn_implementation="sdpa"))
     run(model, train_ids, valid_ids, args)
 
 
 def run(model: Olmo3ForCausalLM, train_ids: np.ndarray, valid_ids: np.ndarray, args) -> None:
-    """The loop: steps until the time is spent, a line of the log and a checkpoint every 100 steps."""
+    """The loop: steps until the time is spent, a line of the log and a checkpoint every 50 steps."""
     steppers, state = optimizers(model), args.corpus / "state.pt"
     base_rates = [group["lr"] for stepper in steppers for group in stepper.param_groups]
     step, spent = restore(state, model, steppers)
     while spent < args.minutes * 60:
-        start, progress = time.monotonic(), spent / (args.minutes * 60)
+        began, progress = time.process_time(), spent / (args.minutes * 60)
         groups = [group for stepper in steppers for group in stepper.param_groups]
         for group, base in zip(groups, base_rates):
             group["lr"] = base * rate(progress)
@@ -112,16 +128,17 @@ def run(model: Olmo3ForCausalLM, train_ids: np.ndarray, valid_ids: np.ndarray, a
         for stepper in steppers:
             stepper.step()
             stepper.zero_grad()
-        step, spent = step + 1, spent + time.monotonic() - start
-        if step % 100 == 0:
-            log(args.corpus, step, spent, loss.item(), validate(model, valid_ids) if step % 300 == 0 else math.nan)
+        step, spent = step + 1, spent + time.process_time() - began
+        if step % 50 == 0:
+            watched = valid_ids[: N_WATCHED * (LONG + 1)]
+            log(args.corpus, step, spent, loss.item(), validate(model, watched) if step % 200 == 0 else None)
             torch.save({"model": model.state_dict(), "steppers": [s.state_dict() for s in steppers], "step": step, "spent": spent}, state)
     log(args.corpus, step, spent, loss.item(), validate(model, valid_ids))
     export(model, args.out)
 
 
 def restore(path: Path, model: Olmo3ForCausalLM, steppers: list[torch.optim.Optimizer]) -> tuple[int, float]:
-    """Loads the kept state, if any; gives the steps done and the seconds spent."""
+    """Loads the kept state, if any; gives the steps done and the processor seconds spent."""
     if not path.exists():
         return 0, 0.0
     state = torch.load(path)
@@ -131,9 +148,9 @@ def restore(path: Path, model: Olmo3ForCausalLM, steppers: list[torch.optim.Opti
     return state["step"], state["spent"]
 
 
-def log(folder: Path, step: int, spent: float, loss: float, valid: float) -> None:
-    """One line: step, tokens seen, minutes, training loss, validation loss (nats per token)."""
-    line = {"step": step, "tokens": step * BATCH_TOKENS, "minutes": round(spent / 60, 2), "train": round(loss, 4), "valid": round(valid, 4)}
+def log(folder: Path, step: int, spent: float, loss: float, valid: float | None) -> None:
+    """One line: step, tokens seen, processor minutes, training loss, validation loss (nats per token)."""
+    line = {"step": step, "tokens": step * BATCH_TOKENS, "minutes": round(spent / 60, 2), "train": round(loss, 4), "valid": valid and round(valid, 4)}
     print(line, flush=True)
     with (folder / "log.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
