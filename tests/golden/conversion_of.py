@@ -1,4 +1,7 @@
-"""Runs llama.cpp's converter inside this process, with the pre-tokenizer's name told to it."""
+"""Runs llama.cpp's converter inside this process, with the pre-tokenizer's name told to it.
+
+The converter brings a `gguf` package of its own, which may know more than the installed one.
+"""
 
 import pathlib
 import sys
@@ -9,6 +12,8 @@ def run(converter, source, target, name, pre):
     converter = str(pathlib.Path(converter).resolve())
     if converter not in sys.path:
         sys.path.insert(0, converter)
+        for module in [m for m in sys.modules if m.partition(".")[0] == "gguf"]:
+            del sys.modules[module]
     import convert_hf_to_gguf
     from conversion.base import TextModel
 
