@@ -205,7 +205,7 @@ fn filters_that_keep_all_change_no_choice() {
 fn seeds_give_the_expected_distribution() {
     // 20 000 draws; a share of p then has a standard deviation of sqrt(p (1 - p) / n) <= 0.0036.
     let row = logits(&[0.1, 0.2, 0.3, 0.4]);
-    let mut counts = [0.0; 4];
+    let mut counts = [0.0_f64; 4];
     for token_idx in 0..20_000 {
         let picked = sample(&row, usize::MAX, &[], &warm(), uniform(42, token_idx)).unwrap();
         counts[picked.token as usize] += 1.0 / 20_000.0;
