@@ -145,6 +145,13 @@ fn an_empty_list_can_be_reversed() {
 }
 
 #[test]
+fn ranges_and_tests_are_those_of_python() {
+    let source = "{{ range(3) | list }}{{ range(2, -1, -1) | list }}{{ range(-1) | list }}\
+        {{ none is iterable }}{{ 'a' is iterable }}{{ 'a' is sequence }}{{ {} is sequence }}{{ tools is iterable }}{{ nothing is iterable }}";
+    check_render(source, json!([]), &generate(), "[0, 1, 2][2, 1, 0][]FalseTrueTrueTrueFalseFalse");
+}
+
+#[test]
 fn the_date_is_data_and_undefined_without_it() {
     let source = "{% if strftime_now is defined %}{{ strftime_now('%d %b %Y %H:%M') }}{% else %}none{% endif %}";
     let now = CivilTime { year: 2025, month: 2, day: 3, hour: 4, minute: 5, second: 6 };

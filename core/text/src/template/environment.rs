@@ -4,6 +4,7 @@ use std::fmt;
 
 use chrono::format::{Item, StrftimeItems};
 use chrono::{NaiveDate, NaiveDateTime};
+use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, Output, State, Value};
 
 use super::limits::Limits;
@@ -30,6 +31,8 @@ pub(super) fn new(limits: &Limits, now: Option<CivilTime>) -> Environment<'stati
     env.set_fuel(Some(limits.fuel));
     env.add_function("raise_exception", raise_exception);
     env.add_function("range", limits::range);
+    env.add_test("iterable", is_iterable);
+    env.add_test("sequence", is_iterable);
     let budget = limits.clone();
     env.set_formatter(move |out: &mut Output, _: &State, value: &Value| budget.write_into(out, value));
     let budget = limits.clone();
@@ -40,6 +43,11 @@ pub(super) fn new(limits: &Limits, now: Option<CivilTime>) -> Environment<'stati
         env.add_function("strftime_now", move |format: &str| strftime(time, format));
     }
     env
+}
+
+/// What Python can iterate: unlike the engine, not `None`, but text.
+fn is_iterable(value: &Value) -> bool {
+    matches!(value.kind(), ValueKind::String | ValueKind::Seq | ValueKind::Iterable | ValueKind::Map)
 }
 
 fn raise_exception(message: &Value) -> Result<Value, Error> {

@@ -125,12 +125,15 @@ fn add_weight(value: &Value, total: &mut usize, depth: usize) -> Result<(), Erro
     Ok(())
 }
 
-/// `range` with at most ten thousand numbers.
-pub(super) fn range(lower: u32, upper: Option<u32>, step: Option<u32>) -> Result<Value, Error> {
+/// Python's `range`, with at most ten thousand numbers.
+pub(super) fn range(lower: i64, upper: Option<i64>, step: Option<i64>) -> Result<Value, Error> {
     let (lower, upper) = upper.map_or((0, lower), |upper| (lower, upper));
-    let numbers = (lower..upper).step_by(step.unwrap_or(1).max(1) as usize);
-    if numbers.len() > MAX_RANGE {
-        return Err(too_large());
+    let step = step.unwrap_or(1);
+    if step == 0 {
+        return Err(Error::new(ErrorKind::InvalidOperation, "range step cannot be zero"));
     }
-    Ok(numbers.collect())
+    let goes_on = move |at: &i64| if step > 0 { *at < upper } else { *at > upper };
+    let numbers = std::iter::successors(Some(lower), move |at| at.checked_add(step)).take_while(goes_on);
+    let numbers: Vec<i64> = numbers.take(MAX_RANGE + 1).collect();
+    if numbers.len() > MAX_RANGE { Err(too_large()) } else { Ok(numbers.into()) }
 }
