@@ -1,1 +1,1 @@
-//! (being written)
+//! Cross-crate tests; they are in `tests/`, and this library is empty.
