@@ -5,6 +5,7 @@
 //! names, one per file kind, are all that tells the sources apart. Nothing is read here.
 
 mod check;
+mod experts;
 mod plan;
 
 use std::ops::Range;

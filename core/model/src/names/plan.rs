@@ -3,7 +3,7 @@
 use samara_formats::{Checkpoint, Metadata};
 use samara_ops::{NormKind, QkNorm};
 
-use super::{MatrixPlan, Names, Piece, RowOrder, VectorPlan};
+use super::{MatrixPlan, Names, Piece, RowOrder, VectorPlan, experts::ExpertFiles};
 use crate::{
     config::{Config, Family, Moe, NormPlacement},
     exit::Exit,
@@ -201,7 +201,7 @@ impl Planner<'_> {
 
     fn experts(&self, layer: usize, moe: Moe) -> FeedForwardPlan {
         let Config { d_model, d_ff, .. } = *self.config;
-        let files = ExpertFiles::of(self, layer);
+        let files = ExpertFiles::of(&self.names, layer, self.has);
         let gate_up = (0..moe.n_experts).flat_map(|e| files.gate_up(e, moe, d_ff, d_model));
         let down = (0..moe.n_experts).map(|e| files.down(e, moe, d_ff, d_model));
         FeedForwardPlan {
@@ -236,60 +236,5 @@ impl Planner<'_> {
             (self.names.of_layer(layer, self.names.k_norm), k),
         ];
         VectorPlan { tensors, len: q + k, add: self.norm_add }
-    }
-}
-
-/// The three ways in which files store a layer's experts.
-enum ExpertFiles {
-    /// GGUF: one tensor `[E, F, D]` for each of gate, up and down.
-    Stacked { gate: String, up: String, down: String },
-    /// One tensor `[E, 2F, D]` of gate and up, one `[E, D, F]` of down.
-    Fused { gate_up: String, down: String },
-    /// A tensor per expert; the name goes on with the expert's number.
-    Single { root: String },
-}
-
-impl ExpertFiles {
-    fn of(planner: &Planner<'_>, layer: usize) -> Self {
-        let name = |name: &str| planner.names.of_layer(layer, name);
-        let fused = name("mlp.experts.gate_up_proj");
-        if planner.names.layer_prefix == Names::gguf().layer_prefix {
-            Self::Stacked {
-                gate: name("ffn_gate_exps.weight"),
-                up: name("ffn_up_exps.weight"),
-                down: name("ffn_down_exps.weight"),
-            }
-        } else if (planner.has)(&fused) {
-            Self::Fused { gate_up: fused, down: name("mlp.experts.down_proj") }
-        } else {
-            Self::Single { root: name("mlp.experts.") }
-        }
-    }
-
-    fn gate_up(&self, e: usize, moe: Moe, d_ff: usize, d_model: usize) -> Vec<Piece> {
-        match self {
-            Self::Stacked { gate, up, .. } => [gate, up].map(|name| slice(name, e, moe, d_ff, d_model)).into(),
-            Self::Fused { gate_up, .. } => vec![slice(gate_up, e, moe, 2 * d_ff, d_model)],
-            Self::Single { root } => {
-                ["gate", "up"].map(|half| Piece::whole(format!("{root}{e}.{half}_proj.weight"), d_ff, d_model)).into()
-            }
-        }
-    }
-
-    fn down(&self, e: usize, moe: Moe, d_ff: usize, d_model: usize) -> Piece {
-        match self {
-            Self::Stacked { down, .. } | Self::Fused { down, .. } => slice(down, e, moe, d_model, d_ff),
-            Self::Single { root } => Piece::whole(format!("{root}{e}.down_proj.weight"), d_model, d_ff),
-        }
-    }
-}
-
-/// The rows of expert `e` in a tensor `[E, n_out, n_in]`.
-fn slice(name: &str, e: usize, moe: Moe, n_out: usize, n_in: usize) -> Piece {
-    Piece {
-        tensor: name.to_owned(),
-        shape: vec![moe.n_experts, n_out, n_in],
-        rows: e * n_out..(e + 1) * n_out,
-        order: RowOrder::AsStored,
     }
 }
