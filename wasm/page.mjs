@@ -43,7 +43,7 @@ try {
   form.hidden = false;
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    if (document.body.dataset.state === 'ready') write(model, form.prompt.value).catch(fail);
+    if (document.body.dataset.state !== 'busy') write(model, form.prompt.value).catch(fail);
   });
 } catch (error) {
   fail(error);

@@ -4,26 +4,16 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# install PROGRAM DEBIAN_PACKAGE...: root on Debian installs what is missing, anyone else reads the line to run.
-install() {
-    program=$1
-    shift
-    command -v "$program" >/dev/null && return
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get install -y -q --no-install-recommends "$@"
-    else
-        echo "No $program here: sudo apt-get install --no-install-recommends $*" >&2
-        exit 1
-    fi
-}
+for program in chromium node npm; do
+    command -v "$program" >/dev/null && continue
+    echo "There is no $program here: sudo apt-get install --no-install-recommends chromium nodejs npm" >&2
+    exit 1
+done
 
-install chromium chromium
-install node nodejs
-install npm npm
 wasm/build.sh
-(cd wasm && npm ci --silent --no-fund --no-audit)
+npm ci --prefix wasm --silent --no-fund --no-audit
 
-prompt='Once upon a time'
+prompt='Once upon a time, there was a little fox named'
 native=wasm/pkg/native.json
 cargo run --locked --release --quiet -- generate --json --temperature 0 --max-tokens 8 --prompt "$prompt" >"$native"
 CHROMIUM=$(command -v chromium) node wasm/test.mjs "$native" "$prompt"
