@@ -11,6 +11,7 @@ mod table;
 mod write;
 
 pub use metadata::{GgufArray, GgufMetadata, GgufValue};
+#[cfg(not(target_arch = "wasm32"))]
 pub(crate) use split::is_later_part;
 pub use write::{GgufTensor, encode};
 

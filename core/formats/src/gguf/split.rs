@@ -30,6 +30,7 @@ impl Name {
 }
 
 /// Whether a file name says that it is a part of a set, but not the first.
+#[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn is_later_part(name: &str) -> bool {
     Name::parse(name).is_some_and(|name| name.part > 1)
 }
