@@ -25,11 +25,16 @@ fn main(
     let row = (index % blocks) * ROWS + lane / LANES;
     let packs = params.n_in / PACK;
 
+    // Rows past the end read the last one and are dropped below, so that the loop is uniform but for its tail.
+    let x_start = min(token, params.n_tokens - 1u) * packs + lane % LANES;
+    let w_start = min(row, params.n_rows - 1u) * packs + lane % LANES;
+    let whole = packs / LANES;
     var sum = Pack();
-    if row < params.n_rows && token < params.n_tokens {
-        for (var k = lane % LANES; k < packs; k += LANES) {
-            sum += x[token * packs + k] * w[row * packs + k];
-        }
+    for (var i = 0u; i < whole; i++) {
+        sum += x[x_start + i * LANES] * w[w_start + i * LANES];
+    }
+    if whole * LANES + lane % LANES < packs {
+        sum += x[x_start + whole * LANES] * w[w_start + whole * LANES];
     }
     // The sum of a pack's components; a scalar is spread over four first, hence the quarter.
     parts[lane] = dot(vec4<f32>(sum), vec4<f32>(0.25 * f32(PACK)));

@@ -52,7 +52,7 @@ def write_byte_level(folder, regex):
     dump(folder / "tokenizer_config.json", {
         "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": None, "eos_token": "<|endoftext|>",
         "pad_token": "<|pad|>", "unk_token": None, "add_bos_token": False, "clean_up_tokenization_spaces": False,
-        "added_tokens_decoder": {str(i): added(i, content) for i, content in SPECIAL.items()},
+        "added_tokens_decoder": decoder_entries(SPECIAL),
         "chat_template": TEMPLATE,
     })
 
@@ -83,7 +83,7 @@ def write_gemma(folder):
     dump(folder / "tokenizer_config.json", {
         "tokenizer_class": "GemmaTokenizer", "bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>",
         "unk_token": "<unk>", "add_bos_token": True, "add_eos_token": False, "clean_up_tokenization_spaces": False,
-        "added_tokens_decoder": {str(i): added(i, content) for i, content in special.items()},
+        "added_tokens_decoder": decoder_entries(special),
         "chat_template": "{{ bos_token }}" + GEMMA_TEMPLATE,
     })
 
@@ -126,6 +126,11 @@ def added(token_id, content):
         "id": token_id, "content": content, "single_word": False, "lstrip": False, "rstrip": False,
         "normalized": False, "special": True,
     }
+
+
+def decoder_entries(special):
+    entries = {str(i): added(i, content) for i, content in special.items()}
+    return {i: {k: v for k, v in entry.items() if k != "id"} for i, entry in entries.items()}
 
 
 def dump(path, value):
