@@ -141,7 +141,8 @@ def save_k_quants(llama, scratch):
     folder = scratch / "blocks"
     transformers.LlamaForCausalLM(config).save_pretrained(folder)
     sizes = {"embedding_length": 256, "feed_forward_length": 256, "block_count": 2, "attention.head_count": 4,
-             "attention.head_count_kv": 1, "rope.dimension_count": 64}
+             "attention.head_count_kv": 1, "attention.key_length": 64, "attention.value_length": 64,
+             "rope.dimension_count": 64}
     changed = {f"llama.{key}": value for key, value in sizes.items()}
     writer = writer_with_values_of(gguf.GGUFReader(llama), GGUF / "llama.blocks.gguf", changed)
     random = numpy.random.default_rng(7)
