@@ -19,7 +19,7 @@ main() {
     say 'Format'
     cargo fmt --all --check
     say 'Tests'
-    REQUIRE_GPU=1 cargo test --locked --release --workspace
+    REQUIRE_GPU=1 REQUIRE_MODELS=1 cargo test --locked --release --workspace
     say 'Browser'
     # The browser build and its test, once they are here.
     if [ -x wasm/test.sh ]; then wasm/test.sh; fi

@@ -83,6 +83,7 @@ async function expectState(page, expected) {
 /** Runs one case in a page of its own; a failure is printed with the browser's console. Gives whether it passed. */
 async function passes({ name, world = () => {}, check }, browser, url) {
   const page = await browser.newPage();
+  page.setDefaultTimeout(patience.timeout);
   const log = [];
   page.on('console', (message) => log.push(`${message.type()}: ${message.text()}`));
   page.on('pageerror', (error) => log.push(`error: ${error.stack ?? error}`));
