@@ -1,4 +1,5 @@
 //! Every codec against the values of the `gguf` Python package, through a file that the package wrote.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use samara_formats::{Checkpoint, DType};
 
