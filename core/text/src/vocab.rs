@@ -67,7 +67,7 @@ pub(crate) fn build(vocab: Vocab) -> Result<Built, TextError> {
 fn check(vocab: &Vocab) -> Result<(), TextError> {
     let n_tokens = vocab.tokens.len();
     let lengths = [("token_type", vocab.token_types.len()), ("scores", vocab.scores.len())];
-    for (array, found) in lengths.into_iter().filter(|(_, found)| *found != 0 && *found != n_tokens) {
+    if let Some((array, found)) = lengths.into_iter().find(|(_, found)| *found != 0 && *found != n_tokens) {
         return Err(TextError::VocabLength { array, found, expected: n_tokens });
     }
     let ids = [
