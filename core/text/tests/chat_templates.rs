@@ -1,4 +1,5 @@
 //! Chat templates: what the published ones render, and what a bad one gives.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use samara_text::{
     ChatTemplate, CivilTime, Message, RenderOptions, TemplateSources, TemplateTokens, TextError, choose_template,
