@@ -89,6 +89,9 @@ pub enum DeviceError {
         /// How many there are.
         found: usize,
     },
+    /// A browser offers none, and the CPU path is left out there.
+    #[error("this browser offers no WebGPU adapter: update it, or switch hardware acceleration on in its settings")]
+    NoAdapter,
     /// The adapter refused.
     #[error("{name} could not be opened: {reason}")]
     Refused {
@@ -136,7 +139,7 @@ pub async fn adapters() -> Vec<AdapterInfo> {
 /// If `choice` names an adapter that is not there, or the adapter refuses.
 pub async fn open(choice: DeviceChoice, limits: Limits) -> Result<OpenDevice, DeviceError> {
     let (instance, found) = match choice {
-        DeviceChoice::Cpu => return Ok(cpu("the CPU was asked for")),
+        DeviceChoice::Cpu => return cpu("the CPU was asked for"),
         DeviceChoice::Auto | DeviceChoice::Gpu(_) => find_adapters().await,
     };
     let infos: Vec<_> = found.iter().enumerate().map(|(index, adapter)| AdapterInfo::of(index, adapter)).collect();
@@ -144,7 +147,7 @@ pub async fn open(choice: DeviceChoice, limits: Limits) -> Result<OpenDevice, De
         DeviceChoice::Gpu(index) => (index, "it was asked for"),
         _ => match preferred(&infos) {
             Some(preferred) => preferred,
-            None => return Ok(cpu("no adapter was found; this is slow")),
+            None => return cpu("no adapter was found; this is slow"),
         },
     };
     match (found.get(index), infos.get(index)) {
@@ -167,14 +170,20 @@ pub fn preferred(adapters: &[AdapterInfo]) -> Option<(usize, &'static str)> {
     })
 }
 
-fn cpu(why: &str) -> OpenDevice {
-    OpenDevice {
+#[cfg(not(target_arch = "wasm32"))]
+fn cpu(why: &str) -> Result<OpenDevice, DeviceError> {
+    Ok(OpenDevice {
         device: Device::flex(),
         max_binding_bytes: u64::MAX,
         name: "CPU (pure-Rust reference)".to_owned(),
         why: why.to_owned(),
         adapter: None,
-    }
+    })
+}
+
+#[cfg(target_arch = "wasm32")]
+fn cpu(_: &str) -> Result<OpenDevice, DeviceError> {
+    Err(DeviceError::NoAdapter)
 }
 
 #[cfg(not(target_arch = "wasm32"))]

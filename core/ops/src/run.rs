@@ -1,16 +1,21 @@
 //! The one door to the backends: hands an [`Operation`] and its buffers to the device that holds them.
 //!
 //! `Flex` runs the reference body, CubeCL's wgpu runtime launches the kernel. Every operation goes through the same
-//! trait method, so a new one adds a file and touches nothing here.
+//! trait method, so a new one adds a file and touches nothing here. A browser without WebGPU gets no model, so `Flex`
+//! is left out of its module.
+
+#[cfg(not(target_arch = "wasm32"))]
+mod flex;
 
 use crate::counts;
-use crate::operation::{Host, HostMut, Launch, Operation};
+use crate::operation::{Launch, Operation};
+#[cfg(not(target_arch = "wasm32"))]
+use burn::backend::Flex;
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::backend::{Backend, Dispatch, ExtensionType, Flex, backend_extension};
-use burn::tensor::{DType, Int, Tensor};
+use burn::backend::{Backend, Dispatch, ExtensionType, backend_extension};
+use burn::tensor::{Int, Tensor};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
-use burn_flex::FlexTensor;
 use cubecl::prelude::*;
 use cubecl_ir::UIntKind;
 use cubecl_ir::attributes::BufferIOAttr;
@@ -53,7 +58,8 @@ pub struct Slots<B: Backend> {
 }
 
 /// What a backend must do to run Samara's operations.
-#[backend_extension(Cube, Flex)]
+#[cfg_attr(target_arch = "wasm32", backend_extension(Cube))]
+#[cfg_attr(not(target_arch = "wasm32"), backend_extension(Cube, Flex))]
 pub trait Run: Backend {
     /// Runs `operation`; its output buffers are written in place and come back with the rest.
     fn run(#[extension_type] slots: Slots<Self>, operation: Arc<dyn Operation>) -> Slots<Self>;
@@ -131,48 +137,6 @@ impl<B: Backend> Slots<B> {
     fn into_vec(self) -> Vec<Slot<B>> {
         let all = [self.s0, self.s1, self.s2, self.s3, self.s4, self.s5, self.s6];
         all.into_iter().filter(|slot| !matches!(slot, Slot::Empty)).collect()
-    }
-}
-
-impl Run for Flex {
-    fn run(slots: Slots<Self>, operation: Arc<dyn Operation>) -> Slots<Self> {
-        let mut all = slots.into_vec();
-        let mut written = all.split_off(operation.launch().kernel.n_inputs());
-        let inputs: Vec<FlexTensor> = all.iter().map(contiguous).collect();
-        let hosts: Vec<Host<'_>> = inputs.iter().map(host).collect();
-        let mut hosts_mut: Vec<HostMut<'_>> = written.iter_mut().filter_map(host_mut).collect();
-        operation.reference(&hosts, &mut hosts_mut);
-        all.append(&mut written);
-        Slots::gather(all.into_iter())
-    }
-
-    fn write_words(mut target: IntTensor<Self>, words: Vec<u32>) -> IntTensor<Self> {
-        let storage = target.storage_mut::<u32>();
-        storage.iter_mut().zip(words).for_each(|(slot, word)| *slot = word);
-        target
-    }
-}
-
-#[expect(clippy::panic, reason = "empty slots are dropped before")]
-fn contiguous(slot: &Slot<Flex>) -> FlexTensor {
-    match slot {
-        Slot::Float(tensor) | Slot::Int(tensor) => tensor.to_contiguous(),
-        Slot::Empty => panic!("an empty slot is no input"),
-    }
-}
-
-fn host(tensor: &FlexTensor) -> Host<'_> {
-    match tensor.dtype() {
-        DType::F32 => Host::F32(tensor.as_slice().unwrap_or_default()),
-        _ => Host::U32(tensor.as_slice().unwrap_or_default()),
-    }
-}
-
-fn host_mut(slot: &mut Slot<Flex>) -> Option<HostMut<'_>> {
-    match slot {
-        Slot::Float(tensor) => Some(HostMut::F32(tensor.storage_mut())),
-        Slot::Int(tensor) => Some(HostMut::U32(tensor.storage_mut())),
-        Slot::Empty => None,
     }
 }
 
