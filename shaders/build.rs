@@ -16,50 +16,47 @@ mod reflect;
 use std::path::Path;
 use std::{env, fs};
 
-/// A kernel file with the variants it is built in.
+/// A kernel with the variants it is built in.
 struct KernelFile {
     name: &'static str,
-    shared: &'static [&'static str],
-    variants: &'static [Variant],
+    file: &'static str,
+    variants: Vec<Variant>,
 }
 
-/// A named list of declarations put before a kernel.
+/// Declarations and shared files put before a kernel.
 struct Variant {
     name: &'static str,
-    prelude: &'static [&'static str],
+    prelude: String,
+    shared: Vec<&'static str>,
 }
 
+include!("src/format.rs");
 include!("variants.rs");
 
 fn main() {
-    for watched in ["kernels", "shared", "variants.rs", "build", "build.rs"] {
+    for watched in ["kernels", "shared", "variants.rs", "src/format.rs", "build", "build.rs"] {
         println!("cargo:rerun-if-changed={watched}");
     }
-    check_every_file_is_listed();
+    let kernels = kernels();
+    check_every_file_is_listed(&kernels);
     let mut out = emit::header();
-    for kernel in KERNELS {
+    for kernel in &kernels {
         let linked: Vec<_> = kernel.variants.iter().map(|variant| link(kernel, variant)).collect();
         let reflected: Vec<_> = linked.iter().map(|source| check(kernel.name, source)).collect();
         out += &emit::params(kernel.name, &reflected[0].params);
         for ((variant, source), reflection) in kernel.variants.iter().zip(&linked).zip(&reflected) {
             out += &emit::kernel(kernel.name, variant.name, source, reflection);
         }
+        out += &emit::variants(kernel.name, kernel.variants.iter().map(|variant| variant.name));
     }
-    out += &emit::list(KERNELS.iter().flat_map(|kernel| kernel.variants.iter().map(|v| (kernel.name, v.name))));
+    out += &emit::all(kernels.iter().map(|kernel| kernel.name));
     let path = Path::new(&env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("kernels.rs");
     fs::write(path, out).expect("OUT_DIR is writable");
 }
 
 fn link(kernel: &KernelFile, variant: &Variant) -> String {
-    let mut source = String::new();
-    for declaration in variant.prelude {
-        source += declaration;
-        source += "\n";
-    }
-    for shared in kernel.shared {
-        source += &read("shared", shared);
-    }
-    source + &read("kernels", kernel.name)
+    let shared: String = variant.shared.iter().map(|shared| read("shared", shared)).collect();
+    format!("{}{shared}{}", variant.prelude, read("kernels", kernel.file))
 }
 
 fn read(folder: &str, name: &str) -> String {
@@ -70,7 +67,9 @@ fn read(folder: &str, name: &str) -> String {
 fn check(name: &str, source: &str) -> reflect::Reflection {
     let module = naga::front::wgsl::parse_str(source)
         .unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, &format!("kernels/{name}.wgsl"))));
-    let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty())
+    // `unpack2x16float` is in every WebGPU; only adapters below it lack this.
+    let capabilities = naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+    let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities)
         .validate(&module)
         .unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, &format!("kernels/{name}.wgsl"))));
     let reflection = reflect::reflect(name, &module);
@@ -79,16 +78,17 @@ fn check(name: &str, source: &str) -> reflect::Reflection {
 }
 
 /// A shader file that no table names would never be launched.
-fn check_every_file_is_listed() {
+fn check_every_file_is_listed(kernels: &[KernelFile]) {
     let files = |folder: &str| -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
         entries.flatten().filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect()
     };
     for file in files("kernels") {
-        assert!(KERNELS.iter().any(|kernel| kernel.name == file), "kernels/{file}.wgsl is not in variants.rs");
+        assert!(kernels.iter().any(|kernel| kernel.file == file), "kernels/{file}.wgsl is not in variants.rs");
     }
     for file in files("shared") {
-        let used = KERNELS.iter().any(|kernel| kernel.shared.contains(&file.as_str()));
+        let mut variants = kernels.iter().flat_map(|kernel| &kernel.variants);
+        let used = variants.any(|variant| variant.shared.contains(&file.as_str()));
         assert!(used, "shared/{file}.wgsl is named by no kernel");
     }
 }

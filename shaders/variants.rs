@@ -1,64 +1,87 @@
-// Every kernel that is built: its file in `kernels/`, the files of `shared/` it names, and its variants.
+// Every kernel that is built: its name, its file in `kernels/`, the files of `shared/` that go before it, its variants.
 //
-// A variant is a list of declarations put before the file: `alias` or `const`, never a change of text.
-// The first variant of a kernel is the plain one.
+// A variant is a list of declarations put first: `alias` or `const`, never a change of text. The first variant of a kernel
+// is the plain one. A kernel that reads weights has a variant for each `Format`, in that order.
 
 const WORKGROUP_64: &str = "const WORKGROUP: u32 = 64u;";
 
-const KERNELS: &[KernelFile] = &[
-    KernelFile { name: "embed", shared: &["index"], variants: &[Variant { name: "f32", prelude: &[WORKGROUP_64] }] },
-    KernelFile {
-        name: "matvec",
-        shared: &["index"],
-        variants: &[
-            Variant { name: "scalar", prelude: &[WORKGROUP_64, "alias Pack = f32;", "const PACK: u32 = 1u;", "const LANES: u32 = 8u;"] },
-            Variant { name: "vec4", prelude: &[WORKGROUP_64, "alias Pack = vec4<f32>;", "const PACK: u32 = 4u;", "const LANES: u32 = 8u;"] },
-        ],
-    },
-    KernelFile { name: "matmul", shared: &["index"], variants: &[Variant { name: "f32", prelude: &[] }] },
-    KernelFile {
-        name: "norm",
-        shared: &["index", "reduce"],
-        variants: &[
-            Variant { name: "rms", prelude: &[WORKGROUP_64, "const CENTER: bool = false;"] },
-            Variant { name: "layer", prelude: &[WORKGROUP_64, "const CENTER: bool = true;"] },
-        ],
-    },
-    KernelFile {
-        name: "norm_add",
-        shared: &["index", "reduce"],
-        variants: &[
-            Variant { name: "rms", prelude: &[WORKGROUP_64, "const CENTER: bool = false;"] },
-            Variant { name: "layer", prelude: &[WORKGROUP_64, "const CENTER: bool = true;"] },
-        ],
-    },
-    KernelFile {
-        name: "add_norm",
-        shared: &["index", "reduce"],
-        variants: &[
-            Variant { name: "rms", prelude: &[WORKGROUP_64, "const CENTER: bool = false;"] },
-            Variant { name: "layer", prelude: &[WORKGROUP_64, "const CENTER: bool = true;"] },
-        ],
-    },
-    KernelFile {
-        name: "qk_norm_rope",
-        shared: &["index", "reduce"],
-        variants: &[
-            Variant { name: "none", prelude: &[WORKGROUP_64, "const NORM: u32 = 0u;"] },
-            Variant { name: "full", prelude: &[WORKGROUP_64, "const NORM: u32 = 1u;"] },
-            Variant { name: "per_head", prelude: &[WORKGROUP_64, "const NORM: u32 = 2u;"] },
-        ],
-    },
-    KernelFile { name: "attention", shared: &["index", "reduce"], variants: &[Variant { name: "f32", prelude: &[WORKGROUP_64] }] },
-    KernelFile {
-        name: "glu",
-        shared: &["index"],
-        variants: &[
-            Variant { name: "silu", prelude: &[WORKGROUP_64, "const GELU: bool = false;"] },
-            Variant { name: "gelu_tanh", prelude: &[WORKGROUP_64, "const GELU: bool = true;"] },
-        ],
-    },
-    KernelFile { name: "moe_route", shared: &[], variants: &[Variant { name: "f32", prelude: &[WORKGROUP_64] }] },
-    KernelFile { name: "moe_linear", shared: &["index"], variants: &[Variant { name: "f32", prelude: &[WORKGROUP_64, "const LANES: u32 = 8u;"] }] },
-    KernelFile { name: "moe_combine", shared: &["index"], variants: &[Variant { name: "f32", prelude: &[WORKGROUP_64] }] },
-];
+fn kernels() -> Vec<KernelFile> {
+    let reduce: &[&str] = &["index", "reduce"];
+    let centering = |name| kernel(name, reduce, &[("rms", "const CENTER: bool = false;"), ("layer", "const CENTER: bool = true;")]);
+    vec![
+        reading_weights("embed", "embed", &["index"], &[WORKGROUP_64]),
+        reading_weights("matvec", "matvec", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 16u;", "const ROWS: u32 = 2u;"]),
+        reading_weights("matmul", "matmul", &["index", "x"], &[]),
+        reading_weights("matvec_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 16u;", "const TOKENS: u32 = 1u;", "const ROWS: u32 = 8u;"]),
+        reading_weights("matmul_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 16u;", "const TOKENS: u32 = 4u;", "const ROWS: u32 = 8u;"]),
+        reading_weights("moe_linear", "moe_linear", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 8u;"]),
+        centering("norm"),
+        centering("norm_add"),
+        centering("add_norm"),
+        kernel("qk_norm_rope", reduce, &[("none", "const NORM: u32 = 0u;"), ("full", "const NORM: u32 = 1u;"), ("per_head", "const NORM: u32 = 2u;")]),
+        kernel("attention", reduce, &[("f32", "")]),
+        kernel("glu", &["index"], &[("silu", "const GELU: bool = false;"), ("gelu_tanh", "const GELU: bool = true;")]),
+        kernel("moe_route", &[], &[("f32", "")]),
+        kernel("moe_combine", &["index"], &[("f32", "")]),
+    ]
+}
+
+/// A kernel of 64 invocations that reads no weights: each variant has a name and a declaration.
+fn kernel(name: &'static str, shared: &[&'static str], variants: &[(&'static str, &'static str)]) -> KernelFile {
+    let variant = |&(name, declaration): &(&'static str, &str)| Variant {
+        name,
+        prelude: format!("{WORKGROUP_64}\n{declaration}\n"),
+        shared: shared.to_vec(),
+    };
+    KernelFile { name, file: name, variants: variants.iter().map(variant).collect() }
+}
+
+/// A kernel with a variant for each format of weights; `"x"` among `shared` stands for the activations that go with it.
+fn reading_weights(name: &'static str, file: &'static str, shared: &[&'static str], declarations: &[&str]) -> KernelFile {
+    let variant = |format: Format| Variant {
+        name: format.name(),
+        prelude: format!("{}\n{}", declarations.join("\n"), constants(format.layout())),
+        shared: shared.iter().map(|&piece| if piece == "x" { activations(format) } else { piece }).chain([weights(format)]).collect(),
+    };
+    KernelFile { name, file, variants: Format::ALL.into_iter().map(variant).collect() }
+}
+
+fn activations(format: Format) -> &'static str {
+    if format == Format::Ragged { "x_ragged" } else { "x_quads" }
+}
+
+fn weights(format: Format) -> &'static str {
+    match (format, format.layout().book) {
+        (Format::Ragged, _) => "ragged",
+        (_, Book::Float) => "floats",
+        _ => "quantised",
+    }
+}
+
+/// A layout as WGSL sees it. Books and scales are numbered in the order of their enums.
+fn constants(layout: Layout) -> String {
+    let Layout { main_bits, extra_bits, offset, book, scales } = layout;
+    if book == Book::Float {
+        return format!("const MAIN_BITS: u32 = {main_bits}u;\nconst BFLOAT: bool = {};\n", offset == 1);
+    }
+    let numbers = [
+        ("MAIN_BITS", main_bits),
+        ("EXTRA_BITS", extra_bits),
+        ("OFFSET", offset),
+        ("BOOK", book as u32),
+        ("SIGNED", Book::Signed as u32),
+        ("NON_LINEAR", Book::NonLinear as u32),
+        ("E2M1", Book::E2m1 as u32),
+        ("SCALES", scales as u32),
+        ("HALF", Scales::Half as u32),
+        ("POWER", Scales::Power as u32),
+        ("PAIR", Scales::Pair as u32),
+        ("BYTES_32", Scales::Bytes32 as u32),
+        ("SIGNED_32", Scales::Signed32 as u32),
+        ("SIGNED_16", Scales::Signed16 as u32),
+        ("NIBBLES_16", Scales::Nibbles16 as u32),
+        ("RECORD_VALUES", scales.block_len() as u32),
+        ("RECORD_BYTES", scales.record_bytes() as u32),
+    ];
+    numbers.iter().map(|(name, value)| format!("const {name}: u32 = {value}u;\n")).collect()
+}

@@ -42,10 +42,20 @@ pub fn kernel(kernel: &str, variant: &str, source: &str, reflection: &Reflection
     )
 }
 
-/// `ALL`, every variant in the order of the table.
-pub fn list<'a>(variants: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let names: String = variants.map(|(kernel, variant)| format!("    &{},\n", constant(kernel, variant))).collect();
-    format!("/// Every variant that was built.\npub static ALL: &[&Kernel] = &[\n{names}];\n")
+/// All variants of one kernel, in the order of the table.
+pub fn variants<'a>(kernel: &str, variants: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<String> = variants.map(|variant| format!("    &{},\n", constant(kernel, variant))).collect();
+    let (name, n_variants) = (kernel.to_uppercase(), names.len());
+    format!(
+        "/// The variants of `{kernel}.wgsl`.\npub static {name}: [&Kernel; {n_variants}] = [\n{}];\n\n",
+        names.concat()
+    )
+}
+
+/// `ALL`, every kernel's variants.
+pub fn all<'a>(kernels: impl Iterator<Item = &'a str>) -> String {
+    let names: String = kernels.map(|kernel| format!("    &{},\n", kernel.to_uppercase())).collect();
+    format!("/// Every kernel's variants.\npub static ALL: &[&[&Kernel]] = &[\n{names}];\n")
 }
 
 fn constant(kernel: &str, variant: &str) -> String {

@@ -1,19 +1,16 @@
 // y[t, first_column + n] = sum_k x[t, k] w[n, k], for many rows of x
 //
-// Grid: one workgroup per 32 x 32 tile of y. 8 x 8 invocations keep 4 x 4 results each in registers and walk
-// K in slices of 16 that the workgroup has brought, transposed, into its memory.
+// Grid: one workgroup per 32 x 32 tile of y. 8 x 8 invocations keep 4 x 4 results each in registers and walk K in blocks
+// of 32, which the workgroup has brought, unpacked and transposed, into its memory.
 
 struct Params { n_tokens: u32, n_in: u32, n_rows: u32, n_out: u32, first_column: u32 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;             // (T, K)
-@group(0) @binding(1) var<storage, read> w: array<f32>;             // (n_rows, K)
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;       // (T, N)
-@group(0) @binding(3) var<uniform> params: Params;
+@group(0) @binding(NEXT_BINDING) var<storage, read_write> y: array<f32>;    // (T, N)
+@group(0) @binding(NEXT_BINDING + 1u) var<uniform> params: Params;
 
 const TILE: u32 = 32u;
-const SLICE: u32 = 16u;
-var<workgroup> x_tile: array<vec4<f32>, 128>;                       // (SLICE, TILE / 4)
-var<workgroup> w_tile: array<vec4<f32>, 128>;                       // (SLICE, TILE / 4)
+var<workgroup> x_tile: array<vec4<f32>, 256>;                       // (32, TILE / 4)
+var<workgroup> w_tile: array<vec4<f32>, 256>;                       // (32, TILE / 4)
 
 @compute @workgroup_size(64)
 fn main(
@@ -29,15 +26,26 @@ fn main(
     let ty = lane / 8u;
 
     var sum = array<vec4<f32>, 4>();
-    for (var k0 = 0u; k0 < params.n_in; k0 += SLICE) {
-        for (var i = lane; i < SLICE * TILE / 4u; i += 64u) {
-            let k = k0 + i % SLICE;
-            let quad = i / SLICE * 4u;
-            x_tile[(i % SLICE) * 8u + i / SLICE] = x_quad(first_token + quad, k);
-            w_tile[(i % SLICE) * 8u + i / SLICE] = w_quad(first_row + quad, k);
+    for (var block = 0u; block < (params.n_in + 31u) / 32u; block++) {
+        // Rows and tokens past the end read the last one and are dropped below.
+        let line = lane % TILE;
+        if lane < TILE {
+            let w = weights(min(first_row + line, params.n_rows - 1u), block);
+            for (var i = 0u; i < 8u; i++) {
+                for (var c = 0u; c < 4u; c++) {
+                    w_tile[(4u * i + c) * 8u + line / 4u][line % 4u] = w[i][c];
+                }
+            }
+        } else {
+            for (var i = 0u; i < 8u; i++) {
+                let v = x_quad(min(first_token + line, params.n_tokens - 1u), block * 8u + i);
+                for (var c = 0u; c < 4u; c++) {
+                    x_tile[(4u * i + c) * 8u + line / 4u][line % 4u] = v[c];
+                }
+            }
         }
         workgroupBarrier();
-        for (var k = 0u; k < SLICE; k++) {
+        for (var k = 0u; k < 32u; k++) {
             let a = x_tile[k * 8u + ty];
             let b = w_tile[k * 8u + tx];
             sum[0] += a.x * b;
@@ -57,26 +65,4 @@ fn main(
             }
         }
     }
-}
-
-fn x_quad(token: u32, k: u32) -> vec4<f32> {
-    return vec4<f32>(x_at(token, k), x_at(token + 1u, k), x_at(token + 2u, k), x_at(token + 3u, k));
-}
-
-fn w_quad(row: u32, k: u32) -> vec4<f32> {
-    return vec4<f32>(w_at(row, k), w_at(row + 1u, k), w_at(row + 2u, k), w_at(row + 3u, k));
-}
-
-fn x_at(token: u32, k: u32) -> f32 {
-    if token >= params.n_tokens || k >= params.n_in {
-        return 0.0;
-    }
-    return x[token * params.n_in + k];
-}
-
-fn w_at(row: u32, k: u32) -> f32 {
-    if row >= params.n_rows || k >= params.n_in {
-        return 0.0;
-    }
-    return w[row * params.n_in + k];
 }

@@ -7,11 +7,9 @@ struct Params {
     n_picks: u32, picks_per_row: u32, n_in: u32, n_out: u32, first_row: u32, n_rows: u32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;             // (T, K) or (T * k, K)
-@group(0) @binding(1) var<storage, read> w: array<f32>;             // (n_rows, K) of (E * N, K)
-@group(0) @binding(2) var<storage, read> experts: array<u32>;       // (T, k)
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;       // (T * k, N)
-@group(0) @binding(4) var<uniform> params: Params;
+@group(0) @binding(NEXT_BINDING) var<storage, read> experts: array<u32>;    // (T, k)
+@group(0) @binding(NEXT_BINDING + 1u) var<storage, read_write> y: array<f32>;   // (T * k, N)
+@group(0) @binding(NEXT_BINDING + 2u) var<uniform> params: Params;
 
 const ROWS: u32 = WORKGROUP / LANES;
 var<workgroup> parts: array<f32, WORKGROUP>;
@@ -22,24 +20,26 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
-    let blocks = (params.n_out + ROWS - 1u) / ROWS;
+    let row_groups = (params.n_out + ROWS - 1u) / ROWS;
     let index = linear_group(group, groups);
-    let pick = index / blocks;
-    let column = (index % blocks) * ROWS + lane / LANES;
+    let pick = index / row_groups;
+    let column = index % row_groups * ROWS + lane / LANES;
 
     var row = params.n_rows;
-    var sum = 0.0;
+    var sum = vec4<f32>();
     if pick < params.n_picks && column < params.n_out {
         row = experts[pick] * params.n_out + column - params.first_row;
     }
     let held = row < params.n_rows;
     if held {
-        let start = pick / params.picks_per_row * params.n_in;
-        for (var k = lane % LANES; k < params.n_in; k += LANES) {
-            sum += x[start + k] * w[row * params.n_in + k];
+        for (var block = lane % LANES; block < (params.n_in + 31u) / 32u; block += LANES) {
+            let w = weights(row, block);
+            for (var i = 0u; i < 8u; i++) {
+                sum += x_quad(pick / params.picks_per_row, block * 8u + i) * w[i];
+            }
         }
     }
-    parts[lane] = sum;
+    parts[lane] = dot(sum, vec4<f32>(1.0));
     workgroupBarrier();
 
     if lane % LANES == 0u && held {

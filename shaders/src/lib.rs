@@ -34,6 +34,7 @@ impl Kernel {
     }
 }
 
+include!("format.rs");
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
 #[cfg(test)]
@@ -42,11 +43,22 @@ mod tests {
 
     #[test]
     fn every_variant_is_listed_once() {
-        let mut names: Vec<_> = ALL.iter().map(|kernel| (kernel.name, kernel.variant)).collect();
+        let mut names: Vec<_> = ALL.iter().copied().flatten().map(|kernel| (kernel.name, kernel.variant)).collect();
         let n_variants = names.len();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), n_variants);
+    }
+
+    #[test]
+    fn variants_that_read_weights_follow_the_order_of_formats() {
+        for kernels in [&EMBED, &MATVEC, &MATMUL, &MATVEC_TILE, &MATMUL_TILE, &MOE_LINEAR] {
+            let names: Vec<_> = kernels.iter().map(|kernel| kernel.variant).collect();
+            assert_eq!(names, Format::ALL.map(Format::name));
+        }
+        for (index, format) in Format::ALL.into_iter().enumerate() {
+            assert_eq!(format as usize, index);
+        }
     }
 
     #[test]

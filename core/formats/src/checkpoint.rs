@@ -93,16 +93,23 @@ impl Checkpoint {
     /// # Errors
     /// Rows that the tensor does not have; otherwise as [`Self::bytes`].
     pub fn rows_f32(&self, tensor: &TensorInfo, rows: Range<usize>) -> Result<Vec<f32>, FormatError> {
-        if rows.start > rows.end || rows.end > tensor.n_rows() {
-            return Err(FormatError::Rows { tensor: shown(&tensor.name), n_rows: tensor.n_rows(), rows });
-        }
-        let row_bytes = (tensor.row_len() / tensor.dtype.block_len() * tensor.dtype.block_bytes()) as u64;
-        let start = tensor.place.range.start + rows.start as u64 * row_bytes;
-        let end = tensor.place.range.start + rows.end as u64 * row_bytes;
-        let bytes = self.file_of(tensor)?.read(start..end)?;
+        let bytes = self.rows(tensor, rows.clone())?;
         let mut values = vec![0.0; rows.len() * tensor.row_len()];
         codec::dequantize(tensor.dtype, &bytes, &mut values)?;
         Ok(values)
+    }
+
+    /// Some rows as stored.
+    ///
+    /// # Errors
+    /// As [`Self::rows_f32`].
+    pub fn rows(&self, tensor: &TensorInfo, rows: Range<usize>) -> Result<Cow<'_, [u8]>, FormatError> {
+        if rows.start > rows.end || rows.end > tensor.n_rows() {
+            return Err(FormatError::Rows { tensor: shown(&tensor.name), n_rows: tensor.n_rows(), rows });
+        }
+        let start = tensor.place.range.start + rows.start as u64 * tensor.row_bytes() as u64;
+        let end = tensor.place.range.start + rows.end as u64 * tensor.row_bytes() as u64;
+        self.file_of(tensor)?.read(start..end)
     }
 
     fn file_of(&self, tensor: &TensorInfo) -> Result<&SourceFile, FormatError> {

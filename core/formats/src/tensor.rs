@@ -45,4 +45,9 @@ impl TensorInfo {
     pub fn n_rows(&self) -> usize {
         self.n_elements() / self.row_len().max(1)
     }
+
+    /// Bytes of a row in the file.
+    pub fn row_bytes(&self) -> usize {
+        self.row_len() / self.dtype.block_len() * self.dtype.block_bytes()
+    }
 }

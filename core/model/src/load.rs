@@ -3,8 +3,10 @@
 //! All shapes are proven before the first byte is read. Rows are read in blocks, put in the order
 //! the decoder wants and pushed on; no tensor is ever whole in main memory.
 
-use samara_formats::{Checkpoint, TensorInfo};
-use samara_ops::{Weight, WeightBuilder, device::OpenDevice};
+use samara_formats::{Checkpoint, DType, TensorInfo, codec};
+use samara_ops::{Format, Weight, WeightBuilder, device::OpenDevice};
+
+use std::ops::Range;
 
 use crate::{
     ModelError,
@@ -63,9 +65,36 @@ impl<'a> Loader<'a> {
         let n_rows = block_rows(info.row_len(), piece.order);
         for start in piece.rows.clone().step_by(n_rows) {
             let rows = start..piece.rows.end.min(start + n_rows);
-            let values = self.checkpoint.rows_f32(info, rows.clone())?;
-            builder.push_rows_f32(&in_order(values, info.row_len(), piece.order));
+            self.push_rows(info, rows.clone(), piece.order, builder)?;
             self.advance(info, rows.len());
+        }
+        Ok(())
+    }
+
+    /// Rows as they are stored: quantised ones stay so.
+    fn push_rows(
+        &self,
+        info: &TensorInfo,
+        rows: Range<usize>,
+        order: RowOrder,
+        builder: &mut WeightBuilder,
+    ) -> Result<(), ModelError> {
+        let width = info.row_len();
+        match format_of(info) {
+            Format::F32 | Format::Ragged => {
+                builder.push_rows_f32(&in_order(self.checkpoint.rows_f32(info, rows)?, width, order));
+            }
+            format @ (Format::F16 | Format::Bf16) => {
+                let bytes = self.checkpoint.rows(info, rows)?.into_owned();
+                builder.push_rows_halves(format, &in_order(bytes, info.row_bytes(), order));
+            }
+            format => {
+                let n_rows = rows.len();
+                let split = codec::split(info.dtype, &self.checkpoint.rows(info, rows)?, n_rows * width)?;
+                let scale_bytes = split.scales.len() / n_rows;
+                let codes = in_order(split.codes, width, order);
+                builder.push_rows_codes(format, &codes, &in_order(split.scales, scale_bytes, order));
+            }
         }
         Ok(())
     }
@@ -85,6 +114,31 @@ impl<'a> Loader<'a> {
             done_bytes: self.done_bytes,
             total_bytes: self.total_bytes,
         });
+    }
+}
+
+/// How rows of a tensor lie on the device: as in the file, but for 16-bit floats of a width that is not whole blocks.
+pub(crate) fn format_of(info: &TensorInfo) -> Format {
+    if info.dtype.is_float() && !info.row_len().is_multiple_of(32) {
+        return Format::Ragged;
+    }
+    match info.dtype {
+        DType::F32 => Format::F32,
+        DType::F16 => Format::F16,
+        DType::BF16 => Format::Bf16,
+        DType::Q4_0 => Format::Q4_0,
+        DType::Q4_1 => Format::Q4_1,
+        DType::Q5_0 => Format::Q5_0,
+        DType::Q5_1 => Format::Q5_1,
+        DType::Q8_0 => Format::Q8_0,
+        DType::Q2K => Format::Q2K,
+        DType::Q3K => Format::Q3K,
+        DType::Q4K => Format::Q4K,
+        DType::Q5K => Format::Q5K,
+        DType::Q6K => Format::Q6K,
+        DType::Iq4Nl => Format::Iq4Nl,
+        DType::Iq4Xs => Format::Iq4Xs,
+        DType::Mxfp4 => Format::Mxfp4,
     }
 }
 
@@ -111,7 +165,7 @@ fn block_rows(row_len: usize, order: RowOrder) -> usize {
 }
 
 /// Rows in the order the decoder wants: of each head the even rows, then the odd ones.
-fn in_order(values: Vec<f32>, row_len: usize, order: RowOrder) -> Vec<f32> {
+fn in_order<T: Copy>(values: Vec<T>, row_len: usize, order: RowOrder) -> Vec<T> {
     let RowOrder::Interleaved { head_dim } = order else { return values };
     let mut ordered = Vec::with_capacity(values.len());
     for head in values.chunks(row_len * head_dim) {
@@ -128,9 +182,8 @@ mod tests {
 
     #[test]
     fn interleaved_rows_go_back_to_halves() {
-        let stored: Vec<f32> = [0., 2., 1., 3., 4., 6., 5., 7.].to_vec();
         let order = RowOrder::Interleaved { head_dim: 4 };
-        assert_eq!(in_order(stored, 1, order), [0., 1., 2., 3., 4., 5., 6., 7.]);
+        assert_eq!(in_order(vec![0, 2, 1, 3, 4, 6, 5, 7], 1, order), [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Device bytes that a model will need, told before anything is loaded.
 
 use samara_formats::Checkpoint;
+use samara_ops::row_bytes;
 
 use crate::{
     Config, ModelError,
     cache::slots_per_layer,
-    names::{self, Plan},
+    load::format_of,
+    names::{self, Piece, Plan},
 };
 
-/// Bytes of one value as it lies on the device.
+/// Bytes of a value that is not quantised: of norms, keys and values.
 const VALUE_BYTES: u64 = 4;
 
 /// Device memory by owner.
@@ -34,14 +36,21 @@ impl DeviceMemory {
     ) -> Result<Self, ModelError> {
         let plan = Plan::new(config, checkpoint);
         names::check(&plan, config, checkpoint)?;
-        Ok(Self { weights_bytes: weights_bytes(&plan), kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens) })
+        Ok(Self {
+            weights_bytes: weights_bytes(&plan, checkpoint),
+            kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens),
+        })
     }
 }
 
-fn weights_bytes(plan: &Plan) -> u64 {
-    let matrices = plan.matrices().map(|matrix| matrix.n_out() as u64 * matrix.n_in as u64);
-    let vectors = plan.vectors().map(|vector| vector.len as u64);
-    (matrices.sum::<u64>() + vectors.sum::<u64>()) * VALUE_BYTES
+fn weights_bytes(plan: &Plan, checkpoint: &Checkpoint) -> u64 {
+    let piece_bytes = |piece: &Piece| {
+        let info = checkpoint.tensor(&piece.tensor)?;
+        Some(row_bytes(format_of(info), info.row_len()) * piece.rows.len() as u64)
+    };
+    let matrices = plan.matrices().flat_map(|matrix| &matrix.pieces).filter_map(piece_bytes);
+    let vectors = plan.vectors().map(|vector| vector.len as u64 * VALUE_BYTES);
+    matrices.sum::<u64>() + vectors.sum::<u64>()
 }
 
 /// Keys and values of all layers.

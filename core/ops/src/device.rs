@@ -31,6 +31,16 @@ pub enum Limits {
     Default,
 }
 
+/// Which kernels multiply with weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LinearKernels {
+    /// Those whose workgroups share what they read: for hardware.
+    #[default]
+    Workgroup,
+    /// Those whose invocations work alone, without barriers: for adapters that are software.
+    Invocation,
+}
+
 /// What an adapter is and offers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdapterInfo {
@@ -67,6 +77,8 @@ pub struct OpenDevice {
     pub device: Device,
     /// The largest part of a buffer that a kernel can bind.
     pub max_binding_bytes: u64,
+    /// Which kernels multiply with weights.
+    pub linear: LinearKernels,
     /// For people.
     pub name: String,
     /// Why this one was taken.
@@ -175,6 +187,7 @@ fn cpu(why: &str) -> Result<OpenDevice, DeviceError> {
     Ok(OpenDevice {
         device: Device::flex(),
         max_binding_bytes: u64::MAX,
+        linear: LinearKernels::Invocation,
         name: "CPU (pure-Rust reference)".to_owned(),
         why: why.to_owned(),
         adapter: None,
@@ -236,7 +249,9 @@ async fn open_adapter(
         .setup(setup)
         .init()
         .map_err(|error| refused(error.to_string()))?;
-    Ok(OpenDevice { device, max_binding_bytes, name: info.name.clone(), why: why.to_owned(), adapter: Some(info) })
+    let linear = if info.kind == "software" { LinearKernels::Invocation } else { LinearKernels::Workgroup };
+    let name = info.name.clone();
+    Ok(OpenDevice { device, max_binding_bytes, linear, name, why: why.to_owned(), adapter: Some(info) })
 }
 
 /// CubeCL looks at the adapter to see what it may use, so the device must have all of it, but for mapped buffers,

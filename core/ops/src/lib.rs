@@ -36,5 +36,6 @@ pub use norm::{Norm, NormKind, add_norm, norm, norm_add};
 pub use operation::{Host, HostMut, Launch, Operation};
 pub use qk_norm_rope::{HeadShape, LayerCache, QkNorm, QkSpec, RopeTable, qk_norm_rope};
 pub use readback::{last_row, read_f32};
+pub use samara_shaders::Format;
 pub use step::Step;
-pub use weight::{Weight, WeightBuilder, vector};
+pub use weight::{Weight, WeightBuilder, row_bytes, vector};

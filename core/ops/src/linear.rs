@@ -1,21 +1,30 @@
 //! Products with a weight matrix: a matvec for a few tokens, a tiled matmul for many.
 
+use crate::device::LinearKernels;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{float, into_float, run};
-use crate::weight::Weight;
+use crate::weight::{Rows, Weight, rows};
 use burn::tensor::Tensor;
-use samara_shaders::{MATMUL_F32, MATVEC_SCALAR, MATVEC_VEC4, MatvecParams};
+use samara_shaders::{Format, MATMUL, MATMUL_TILE, MATVEC, MATVEC_TILE, MatvecParams};
 
 /// Up to this many tokens each read the weights for themselves.
 const MATVEC_TOKENS: u32 = 4;
-/// Rows of the weight that one workgroup of the matvec takes.
+/// Rows of the weight that one workgroup of `matvec` takes.
 const MATVEC_ROWS: u32 = 8;
-/// Edge of the matmul's square tile.
-const MATMUL_TILE: u32 = 32;
+/// Edge of the square tile of `matmul`.
+const MATMUL_TILE_EDGE: u32 = 32;
+/// Rows that an invocation of `matvec_tile` or `matmul_tile` takes, and how many invocations a workgroup has.
+const TILE_ROWS: u32 = 8;
+const TILE_TOKENS: u32 = 4;
+const TILES_PER_GROUP: u64 = 16;
 
 /// `y[t, first_column + n] = sum_k x[t, k] w[n, k]`, for the rows of one part of the weight.
 #[derive(Debug, Clone, Copy)]
-struct Linear(MatvecParams);
+struct Linear {
+    format: Format,
+    kernels: LinearKernels,
+    params: MatvecParams,
+}
 
 /// `x wᵀ`.
 ///
@@ -30,59 +39,73 @@ pub fn linear(x: &Tensor<2>, w: &Weight) -> Tensor<2> {
     assert_eq!(n_in, w.n_in(), "linear: x is [{n_tokens}, {n_in}], the weight has rows of {}", w.n_in());
     let mut y = Tensor::empty([n_tokens, w.n_out()], (&x.device(), x.dtype()));
     for part in w.parts() {
-        let operation = Linear(MatvecParams {
+        let params = MatvecParams {
             n_tokens: n_tokens as u32,
             n_in: n_in as u32,
             n_rows: part.n_rows as u32,
             n_out: w.n_out() as u32,
             first_column: part.first_row as u32,
-        });
-        y = run(operation, vec![float(x), part.buffer()], vec![into_float(y)]).float();
+        };
+        let operation = Linear { format: part.format, kernels: w.kernels(), params };
+        let inputs = std::iter::once(float(x)).chain(part.buffers()).collect();
+        y = run(operation, inputs, vec![into_float(y)]).float();
     }
     y
 }
 
 impl Operation for Linear {
     fn reference(&self, inputs: &[Host<'_>], outputs: &mut [HostMut<'_>]) {
-        let (x, w, y) = (inputs[0].f32(), inputs[1].f32(), outputs[0].f32());
-        let width = self.0.n_in as usize;
-        let columns = self.0.first_column as usize..(self.0.first_column + self.0.n_rows) as usize;
-        for (x, y) in x.chunks_exact(width).zip(y.chunks_exact_mut(self.0.n_out as usize)) {
-            matvec(x, w, &mut y[columns.clone()]);
+        let MatvecParams { n_in, n_rows, n_out, first_column, .. } = self.params;
+        let (x, y) = (inputs[0].f32(), outputs[0].f32());
+        let (w, _) = rows(self.format, n_in, &inputs[1..]);
+        let products = products(x, w, n_rows as usize);
+        let n_tokens = x.len() / n_in as usize;
+        for (row, sums) in products.chunks_exact(n_tokens).enumerate() {
+            for (token, sum) in sums.iter().enumerate() {
+                y[token * n_out as usize + first_column as usize + row] = *sum;
+            }
         }
     }
 
     fn launch(&self) -> Launch {
-        let Linear(params) = *self;
-        let words = params.words();
-        if params.n_tokens > MATVEC_TOKENS {
-            let tiles = |n: u32| u64::from(n.div_ceil(MATMUL_TILE));
-            return Launch {
-                kernel: &MATMUL_F32,
-                groups: tiles(params.n_tokens) * tiles(params.n_rows),
-                params: words,
-            };
-        }
-        let kernel = if params.n_in.is_multiple_of(4) { &MATVEC_VEC4 } else { &MATVEC_SCALAR };
-        let groups = u64::from(params.n_tokens) * u64::from(params.n_rows.div_ceil(MATVEC_ROWS));
-        Launch { kernel, groups, params: words }
+        let MatvecParams { n_tokens, n_rows, .. } = self.params;
+        let tiles = |tokens: u32, rows: u32| u64::from(n_tokens.div_ceil(tokens)) * u64::from(n_rows.div_ceil(rows));
+        let (kernel, groups) = match self.kernels {
+            LinearKernels::Workgroup if n_tokens <= MATVEC_TOKENS => {
+                (MATVEC[self.format as usize], tiles(1, MATVEC_ROWS))
+            }
+            LinearKernels::Workgroup => (MATMUL[self.format as usize], tiles(MATMUL_TILE_EDGE, MATMUL_TILE_EDGE)),
+            LinearKernels::Invocation if n_tokens == 1 => {
+                (MATVEC_TILE[self.format as usize], tiles(1, TILE_ROWS).div_ceil(TILES_PER_GROUP))
+            }
+            LinearKernels::Invocation => {
+                (MATMUL_TILE[self.format as usize], tiles(TILE_TOKENS, TILE_ROWS).div_ceil(TILES_PER_GROUP))
+            }
+        };
+        Launch { kernel, groups, params: self.params.words() }
     }
 }
 
-/// `y[n] = x · w[n]`, spread over the cores where there are threads.
-pub(crate) fn matvec(x: &[f32], w: &[f32], y: &mut [f32]) {
-    let rows = |first: usize, y: &mut [f32]| {
-        let w = w[first * x.len()..].chunks_exact(x.len());
-        y.iter_mut().zip(w).for_each(|(y, w)| *y = dot(x, w));
+/// `w xᵀ`, `[rows, tokens]`, spread over the cores where there are threads.
+fn products(x: &[f32], w: Rows<'_>, n_rows: usize) -> Vec<f32> {
+    let n_tokens = x.len() / w.n_in;
+    let mut products = vec![0.0; n_rows * n_tokens];
+    let some_rows = |first: usize, products: &mut [f32]| {
+        for (row, sums) in products.chunks_exact_mut(n_tokens).enumerate() {
+            let w = w.decode(first + row);
+            sums.iter_mut().zip(x.chunks_exact(x.len() / n_tokens)).for_each(|(sum, x)| *sum = dot(x, &w));
+        }
     };
     #[cfg(not(target_arch = "wasm32"))]
     {
         use rayon::prelude::*;
         let rows_per_task = (1 << 16) / x.len() + 1;
-        y.par_chunks_mut(rows_per_task).enumerate().for_each(|(task, y)| rows(task * rows_per_task, y));
+        let tasks = products.par_chunks_mut(rows_per_task * n_tokens).enumerate();
+        tasks.for_each(|(task, products)| some_rows(task * rows_per_task, products));
     }
     #[cfg(target_arch = "wasm32")]
-    rows(0, y);
+    some_rows(0, &mut products);
+    products
 }
 
 /// Sixteen running sums: rounding grows with n / 16, and the compiler can keep them in vector registers.

@@ -3,10 +3,10 @@
 use crate::linear::dot;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{float, int, into_float, into_int, run};
-use crate::weight::Weight;
+use crate::weight::{Weight, rows};
 use burn::tensor::{DType, Int, Tensor};
 use samara_shaders::{
-    MOE_COMBINE_F32, MOE_LINEAR_F32, MOE_ROUTE_F32, MoeCombineParams, MoeLinearParams, MoeRouteParams,
+    Format, MOE_COMBINE_F32, MOE_LINEAR, MOE_ROUTE_F32, MoeCombineParams, MoeLinearParams, MoeRouteParams,
 };
 
 /// Rows of an expert's matrix that one workgroup takes.
@@ -27,7 +27,10 @@ struct Route(MoeRouteParams);
 
 /// A product with each pick's own matrix, for the rows of one part of the weight.
 #[derive(Debug, Clone, Copy)]
-struct ExpertLinear(MoeLinearParams);
+struct ExpertLinear {
+    format: Format,
+    params: MoeLinearParams,
+}
 
 /// The weighted sum over picks.
 #[derive(Debug, Clone, Copy)]
@@ -76,15 +79,16 @@ pub fn moe_linear(x: &Tensor<2>, w: &Weight, routes: &Routes, n_experts: usize) 
     assert!(n_rows == n_tokens || n_rows == n_picks, "moe_linear: {n_rows} rows for {n_tokens} x {top_k} picks");
     let mut y = Tensor::empty([n_picks, n_out], (&x.device(), DType::F32));
     for part in w.parts() {
-        let operation = ExpertLinear(MoeLinearParams {
+        let params = MoeLinearParams {
             n_picks: n_picks as u32,
             picks_per_row: (n_picks / n_rows) as u32,
             n_in: n_in as u32,
             n_out: n_out as u32,
             first_row: part.first_row as u32,
             n_rows: part.n_rows as u32,
-        });
-        y = run(operation, vec![float(x), part.buffer(), int(&routes.experts)], vec![into_float(y)]).float();
+        };
+        let inputs = std::iter::once(float(x)).chain(part.buffers()).chain([int(&routes.experts)]).collect();
+        y = run(ExpertLinear { format: part.format, params }, inputs, vec![into_float(y)]).float();
     }
     y
 }
@@ -130,22 +134,23 @@ impl Operation for Route {
 
 impl Operation for ExpertLinear {
     fn reference(&self, inputs: &[Host<'_>], outputs: &mut [HostMut<'_>]) {
-        let (x, w, experts, y) = (inputs[0].f32(), inputs[1].f32(), inputs[2].u32(), outputs[0].f32());
-        let (n_in, n_out) = (self.0.n_in as usize, self.0.n_out as usize);
-        for (pick, (&expert, y)) in experts.iter().zip(y.chunks_exact_mut(n_out)).enumerate() {
-            let x = &x[pick / self.0.picks_per_row as usize * n_in..][..n_in];
+        let MoeLinearParams { picks_per_row, n_in, n_out, first_row, n_rows, .. } = self.params;
+        let (x, y) = (inputs[0].f32(), outputs[0].f32());
+        let (w, rest) = rows(self.format, n_in, &inputs[1..]);
+        for (pick, (&expert, y)) in rest[0].u32().iter().zip(y.chunks_exact_mut(n_out as usize)).enumerate() {
+            let x = &x[pick / picks_per_row as usize * n_in as usize..][..n_in as usize];
             for (column, y) in y.iter_mut().enumerate() {
-                let row = (expert as usize * n_out + column).wrapping_sub(self.0.first_row as usize);
-                if row < self.0.n_rows as usize {
-                    *y = dot(x, &w[row * n_in..][..n_in]);
+                let row = (expert * n_out + column as u32).wrapping_sub(first_row);
+                if row < n_rows {
+                    *y = dot(x, &w.decode(row as usize));
                 }
             }
         }
     }
 
     fn launch(&self) -> Launch {
-        let groups = u64::from(self.0.n_picks) * u64::from(self.0.n_out.div_ceil(LINEAR_ROWS));
-        Launch { kernel: &MOE_LINEAR_F32, groups, params: self.0.words() }
+        let groups = u64::from(self.params.n_picks) * u64::from(self.params.n_out.div_ceil(LINEAR_ROWS));
+        Launch { kernel: MOE_LINEAR[self.format as usize], groups, params: self.params.words() }
     }
 }
 

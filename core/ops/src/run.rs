@@ -9,8 +9,6 @@ mod flex;
 
 use crate::counts;
 use crate::operation::{Launch, Operation};
-#[cfg(not(target_arch = "wasm32"))]
-use burn::backend::Flex;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, ExtensionType, backend_extension};
 use burn::tensor::{Int, Tensor};

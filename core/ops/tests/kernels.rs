@@ -6,7 +6,7 @@
 //! a factor for the few further roundings of the operation. The device is opened with WebGPU's default limits.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use samara_ops::device::{DeviceChoice, Limits, OpenDevice, open};
+use samara_ops::device::{DeviceChoice, Limits, LinearKernels, OpenDevice, open};
 use samara_ops::*;
 
 /// Two devices that must agree.
@@ -105,7 +105,7 @@ fn embed_matches_its_reference() {
 
 #[test]
 fn linear_matches_its_reference() {
-    let Some(pair) = pair() else { return };
+    let Some(mut pair) = pair() else { return };
     let cases = [
         (1, 1, 1, 1),
         (1, 5, 3, 2),
@@ -116,26 +116,109 @@ fn linear_matches_its_reference() {
         (33, 50, 35, 35),
         (70, 128, 65, 40),
     ];
-    for (n_tokens, n_in, n_out, rows_per_part) in cases {
-        for scale in [1.0, 1e15, 1e-15] {
-            let x = random(2, n_tokens * n_in, scale);
-            let w = random(3, n_out * n_in, 1.0);
-            let bound = bound(4.0, n_in, n_in as f32 * scale * 0.5);
-            check(&format!("linear {n_tokens} {n_in} {n_out} {scale}"), &pair, &[n_tokens * n_out], bound, |open| {
-                vec![read(linear(&matrix(&x, n_tokens, &open.device), &weight(&w, n_in, rows_per_part, open)))]
-            });
+    for kernels in [LinearKernels::Workgroup, LinearKernels::Invocation] {
+        pair.gpu.linear = kernels;
+        for (n_tokens, n_in, n_out, rows_per_part) in cases {
+            for scale in [1.0, 1e15, 1e-15] {
+                let x = random(2, n_tokens * n_in, scale);
+                let w = random(3, n_out * n_in, 1.0);
+                let bound = bound(4.0, n_in, n_in as f32 * scale * 0.5);
+                let case = format!("linear {kernels:?} {n_tokens} {n_in} {n_out} {scale}");
+                check(&case, &pair, &[n_tokens * n_out], bound, |open| {
+                    let w = weight(&w, n_in, rows_per_part, open);
+                    vec![read(linear(&matrix(&x, n_tokens, &open.device), &w))]
+                });
+            }
         }
     }
 }
 
 #[test]
 fn linear_folds_grids_above_65535_groups() {
-    let Some(pair) = pair() else { return };
+    let Some(mut pair) = pair() else { return };
+    pair.gpu.linear = LinearKernels::Workgroup;
     let n_out = 65_536 * 8 + 3;
     let (x, w) = (random(4, 4, 1.0), random(5, n_out * 4, 1.0));
     check("linear, folded grid", &pair, &[n_out], bound(4.0, 4, 4.0), |open| {
         vec![read(linear(&matrix(&x, 1, &open.device), &weight(&w, 4, n_out, open)))]
     });
+}
+
+#[test]
+fn every_format_matches_its_reference_in_every_kernel() {
+    let Some(mut pair) = pair() else { return };
+    let formats = Format::ALL.into_iter().filter(|format| *format != Format::Ragged);
+    for (format, kernels) in
+        formats.flat_map(|format| [(format, LinearKernels::Workgroup), (format, LinearKernels::Invocation)])
+    {
+        pair.gpu.linear = kernels;
+        // 256 is the width of the largest block; the rows end inside a tile and a part.
+        for (n_tokens, n_in, n_out, rows_per_part) in [(1, 512, 37, 20), (9, 256, 35, 35)] {
+            let rows = stored_rows(format, n_out, n_in);
+            let x = random(21, n_tokens * n_in, 1.0);
+            let ids: Vec<u32> = (0..n_tokens as u32).map(|t| t * 5 % n_out as u32).collect();
+            // Weights stay below 1 or so. What a device may do to a value before the product is one more rounding.
+            let bound = bound(8.0, n_in, n_in as f32);
+            let case = format!("{format:?} {kernels:?} {n_tokens} tokens");
+            check(&case, &pair, &[n_tokens * n_out, n_tokens * n_in], bound, |open| {
+                let w = stored_weight(format, n_in, &rows, rows_per_part, open);
+                assert!(w.n_bytes() == n_out as u64 * row_bytes(format, n_in) && w.n_out() == n_out);
+                let routes = moe_route(&matrix(&random(22, n_tokens, 1.0), n_tokens, &open.device), 1, false);
+                let x = matrix(&x, n_tokens, &open.device);
+                let embedded = embed(&step(open, 0, &ids), &w, 2.0);
+                vec![read(linear(&x, &w)), read(embedded), read(moe_linear(&x, &w, &routes, 1))]
+            });
+        }
+    }
+}
+
+/// Rows as a file holds them: floats, or random codes with scales that keep the values near 1.
+enum Stored {
+    F32(Vec<f32>),
+    Halves(Vec<u8>),
+    Codes(Vec<u8>, Vec<u8>),
+}
+
+fn stored_rows(format: Format, n_rows: usize, n_in: usize) -> Stored {
+    let bytes = |seed, n| -> Vec<u8> { random(seed, n, 1.0).iter().map(|x| (x.abs() * 255.9) as u8).collect() };
+    let layout = format.layout();
+    let halves = random(23, n_rows * n_in, 1.0);
+    match format {
+        Format::Ragged | Format::F32 => Stored::F32(halves),
+        Format::Bf16 => Stored::Halves(halves.iter().flat_map(|x| [x.to_le_bytes()[2], x.to_le_bytes()[3]]).collect()),
+        Format::F16 => Stored::Halves(bytes(24, n_rows * n_in * 2).into_iter().map(|byte| byte & 0x3b).collect()),
+        _ => {
+            let n_bits = layout.main_bits + layout.extra_bits;
+            let codes = bytes(25, n_rows * n_in).into_iter().map(|code| code >> (8 - n_bits)).collect();
+            let record_bytes = layout.scales.record_bytes();
+            let mut records = bytes(26, n_rows * n_in / layout.scales.block_len() * record_bytes);
+            for record in records.chunks_exact_mut(record_bytes) {
+                set_scales(record);
+            }
+            Stored::Codes(codes, records)
+        }
+    }
+}
+
+/// The f16 numbers at the start of a record: small ones, one of them subnormal. MXFP4 reads an exponent of 2^-8 instead.
+fn set_scales(record: &mut [u8]) {
+    let d = [0x78, 0x04 | record[0] & 3];
+    let minimum = [record[1], 0x01];
+    let numbers = [d, minimum].concat();
+    let n_numbers = record.len().min(4);
+    record[..n_numbers].copy_from_slice(&numbers[..n_numbers]);
+}
+
+fn stored_weight(format: Format, n_in: usize, rows: &Stored, rows_per_part: usize, open: &OpenDevice) -> Weight {
+    let mut narrow = open.clone();
+    narrow.max_binding_bytes = rows_per_part as u64 * row_bytes(format, n_in);
+    let mut builder = WeightBuilder::new(n_in, &narrow);
+    match rows {
+        Stored::F32(values) => builder.push_rows_f32(values),
+        Stored::Halves(bytes) => builder.push_rows_halves(format, bytes),
+        Stored::Codes(codes, scales) => builder.push_rows_codes(format, codes, scales),
+    }
+    builder.finish()
 }
 
 #[test]

@@ -76,13 +76,12 @@ fn pieces(add_space_prefix: Option<bool>) -> Vocab {
 
 #[test]
 fn sentencepiece_merges_by_score_and_never_into_unused_tokens() {
-    check_ids(pieces(Some(false)), "aba ab", AddSpecial::No, &[6, 12, 9, 7], "aba ab");
+    check_ids(pieces(Some(false)), "aba ab", AddSpecial::No, &[6, 12, 5, 8], "aba ab");
 }
 
 #[test]
 fn sentencepiece_puts_a_space_before_a_text_and_takes_it_away_again() {
     check_ids(pieces(None), "ab", AddSpecial::Yes, &[1, 5, 8], "ab");
-    check_ids(pieces(Some(true)), " ab", AddSpecial::No, &[10, 8], " ab");
     check_ids(pieces(Some(false)), "ab", AddSpecial::Yes, &[1, 8], "ab");
 }
 

@@ -12,6 +12,10 @@ impl Block<1> for F32 {
     fn unpack(&self, [value]: &mut [f32; 1]) {
         *value = f32::from_le_bytes(self.0);
     }
+
+    fn split(&self, _: &mut [u8; 1], scales: &mut Vec<u8>) {
+        scales.extend(self.0);
+    }
 }
 
 #[derive(Clone, Copy, AnyBitPattern)]
@@ -21,6 +25,10 @@ pub(super) struct F16([u8; 2]);
 impl Block<1> for F16 {
     fn unpack(&self, [value]: &mut [f32; 1]) {
         *value = super::f16(self.0);
+    }
+
+    fn split(&self, _: &mut [u8; 1], scales: &mut Vec<u8>) {
+        scales.extend(self.0);
     }
 }
 
@@ -33,5 +41,9 @@ impl Block<1> for BF16 {
     fn unpack(&self, [value]: &mut [f32; 1]) {
         let [low, high] = self.0;
         *value = f32::from_le_bytes([0, 0, low, high]);
+    }
+
+    fn split(&self, _: &mut [u8; 1], scales: &mut Vec<u8>) {
+        scales.extend(self.0);
     }
 }

@@ -28,6 +28,11 @@ impl Block<32> for Iq4Nl {
         let d = f16(self.d);
         each_nibble(&self.qs, values, |q, _| d * look_up(&NON_LINEAR, q));
     }
+
+    fn split(&self, codes: &mut [u8; 32], scales: &mut Vec<u8>) {
+        each_nibble(&self.qs, codes, |q, _| q);
+        scales.extend(self.d);
+    }
 }
 
 /// `y = d (s - 32) table[q]`: sub-blocks of 32, the six bits of each `s` split over two fields.
@@ -41,10 +46,10 @@ pub(super) struct Iq4Xs {
 }
 
 impl Iq4Xs {
-    fn scales(&self) -> impl Iterator<Item = f32> {
+    fn scales(&self) -> impl Iterator<Item = i8> {
         let high = u16::from_le_bytes(self.scales_high);
         let low = self.scales_low.into_iter().flat_map(|byte| [byte & 15, byte >> 4]);
-        low.enumerate().map(move |(i, low)| f32::from(u16::from(low) | (high >> (2 * i) & 3) << 4) - 32.0)
+        low.enumerate().map(move |(i, low)| (low | ((high >> (2 * i) & 3) as u8) << 4) as i8 - 32)
     }
 }
 
@@ -53,8 +58,16 @@ impl Block<256> for Iq4Xs {
         let d = f16(self.d);
         let groups = values.as_chunks_mut::<32>().0.iter_mut().zip(self.qs.as_chunks::<16>().0);
         for ((values, qs), scale) in groups.zip(self.scales()) {
-            each_nibble(qs, values, |q, _| d * scale * look_up(&NON_LINEAR, q));
+            each_nibble(qs, values, |q, _| d * f32::from(scale) * look_up(&NON_LINEAR, q));
         }
+    }
+
+    fn split(&self, codes: &mut [u8; 256], scales: &mut Vec<u8>) {
+        for (codes, qs) in codes.as_chunks_mut::<32>().0.iter_mut().zip(self.qs.as_chunks::<16>().0) {
+            each_nibble(qs, codes, |q, _| q);
+        }
+        scales.extend([self.d, [0; 2]].as_flattened());
+        scales.extend(self.scales().map(i8::cast_unsigned));
     }
 }
 
@@ -70,6 +83,11 @@ impl Block<32> for Mxfp4 {
     fn unpack(&self, values: &mut [f32; 32]) {
         let d = half_power(self.e);
         each_nibble(&self.qs, values, |q, _| d * look_up(&E2M1_DOUBLED, q));
+    }
+
+    fn split(&self, codes: &mut [u8; 32], scales: &mut Vec<u8>) {
+        each_nibble(&self.qs, codes, |q, _| q);
+        scales.extend([self.e, 0]);
     }
 }
 

@@ -21,9 +21,15 @@ impl Block<256> for Q2K {
             d * f32::from(scale & 15) * f32::from(q) - dmin * f32::from(scale >> 4)
         });
     }
+
+    fn split(&self, codes: &mut [u8; 256], scales: &mut Vec<u8>) {
+        each_two_bits(&self.qs, &self.scales, codes, |q, _, _, _| q);
+        scales.extend([self.d, self.dmin].as_flattened());
+        scales.extend(self.scales);
+    }
 }
 
-/// `y = d s (q - 4 h)`: sub-blocks of 16, six-bit signed scales, and a third bit `h` that is set where none is taken off.
+/// `y = d s (q - 4)`: sub-blocks of 16, six-bit signed scales; bit `j` of `hmask[i]` is the third bit of value `i` of group `j`.
 #[derive(Clone, Copy, AnyBitPattern)]
 #[repr(C)]
 pub(super) struct Q3K {
@@ -47,25 +53,35 @@ impl Q3K {
     }
 }
 
+impl Q3K {
+    fn third_bit(&self, group: usize, place: usize) -> u8 {
+        self.hmask.get(place).map_or(0, |byte| byte >> group & 1)
+    }
+}
+
 impl Block<256> for Q3K {
     fn unpack(&self, values: &mut [f32; 256]) {
         let d = f16(self.d);
         each_two_bits(&self.qs, &self.scales(), values, |q, scale, group, place| {
-            let is_kept = self.hmask.get(place).is_some_and(|byte| byte >> group & 1 == 1);
-            let taken_off = if is_kept { 0.0 } else { 4.0 };
-            d * f32::from(scale) * (f32::from(q) - taken_off)
+            d * f32::from(scale) * (f32::from(q | self.third_bit(group, place) << 2) - 4.0)
         });
+    }
+
+    fn split(&self, codes: &mut [u8; 256], scales: &mut Vec<u8>) {
+        each_two_bits(&self.qs, &[(); 16], codes, |q, _, group, place| q | self.third_bit(group, place) << 2);
+        scales.extend([self.d, [0; 2]].as_flattened());
+        scales.extend(self.scales().map(i8::cast_unsigned));
     }
 }
 
 /// Sets every value from its two bits, its sub-block's scale, its group of 32 and its place in the group.
 ///
 /// Each half of the values has 32 bytes, and its group `j` lies in the bits `2j` and `2j + 1` of all of them.
-fn each_two_bits<S: Copy>(
+fn each_two_bits<S: Copy, T>(
     qs: &[u8; 64],
     scales: &[S; 16],
-    values: &mut [f32; 256],
-    value_of: impl Fn(u8, S, usize, usize) -> f32,
+    values: &mut [T; 256],
+    value_of: impl Fn(u8, S, usize, usize) -> T,
 ) {
     let bytes = qs.as_chunks::<32>().0.iter().flat_map(|bytes| [bytes; 4]);
     let groups = values.as_chunks_mut::<32>().0.iter_mut().zip(bytes).zip(scales.as_chunks::<2>().0);
@@ -88,15 +104,22 @@ struct SixBitPairs {
 }
 
 impl SixBitPairs {
-    fn unpack(&self) -> [(f32, f32); 8] {
-        let mut pairs = [(0.0, 0.0); 8];
+    fn unpack(&self) -> [(u8, u8); 8] {
+        let mut pairs = [(0, 0); 8];
         let (first, second) = pairs.split_at_mut(4);
         let fields = self.scale.iter().zip(&self.min).zip(&self.low);
         for ((first, second), ((scale, min), low)) in first.iter_mut().zip(second).zip(fields) {
-            *first = (f32::from(scale & 63), f32::from(min & 63));
-            *second = (f32::from(low & 15 | scale >> 6 << 4), f32::from(low >> 4 | min >> 6 << 4));
+            *first = (scale & 63, min & 63);
+            *second = (low & 15 | scale >> 6 << 4, low >> 4 | min >> 6 << 4);
         }
         pairs
+    }
+
+    /// Eight scales, then eight minima.
+    fn append_to(&self, scales: &mut Vec<u8>) {
+        let pairs = self.unpack();
+        scales.extend(pairs.map(|(scale, _)| scale));
+        scales.extend(pairs.map(|(_, min)| min));
     }
 }
 
@@ -113,7 +136,15 @@ pub(super) struct Q4K {
 impl Block<256> for Q4K {
     fn unpack(&self, values: &mut [f32; 256]) {
         let (d, dmin) = (f16(self.d), f16(self.dmin));
-        each_sub_block(&self.qs, values, &self.pairs, |q, _, _, (scale, min)| d * scale * f32::from(q) - dmin * min);
+        each_sub_block(&self.qs, values, &self.pairs, |q, _, _, (scale, min)| {
+            d * f32::from(scale) * f32::from(q) - dmin * f32::from(min)
+        });
+    }
+
+    fn split(&self, codes: &mut [u8; 256], scales: &mut Vec<u8>) {
+        each_sub_block(&self.qs, codes, &self.pairs, |q, _, _, _| q);
+        scales.extend([self.d, self.dmin].as_flattened());
+        self.pairs.append_to(scales);
     }
 }
 
@@ -128,24 +159,35 @@ pub(super) struct Q5K {
     qs: [u8; 128],
 }
 
+impl Q5K {
+    fn fifth_bit(&self, group: usize, place: usize) -> u8 {
+        self.qh.get(place).map_or(0, |byte| byte >> group & 1)
+    }
+}
+
 impl Block<256> for Q5K {
     fn unpack(&self, values: &mut [f32; 256]) {
         let (d, dmin) = (f16(self.d), f16(self.dmin));
         each_sub_block(&self.qs, values, &self.pairs, |q, group, place, (scale, min)| {
-            let fifth = self.qh.get(place).map_or(0, |byte| byte >> group & 1);
-            d * scale * f32::from(q | fifth << 4) - dmin * min
+            d * f32::from(scale) * f32::from(q | self.fifth_bit(group, place) << 4) - dmin * f32::from(min)
         });
+    }
+
+    fn split(&self, codes: &mut [u8; 256], scales: &mut Vec<u8>) {
+        each_sub_block(&self.qs, codes, &self.pairs, |q, group, place, _| q | self.fifth_bit(group, place) << 4);
+        scales.extend([self.d, self.dmin].as_flattened());
+        self.pairs.append_to(scales);
     }
 }
 
 /// Sets every value from its nibble, its sub-block, its place there and the sub-block's pair.
 ///
 /// 32 bytes hold two sub-blocks: the low nibbles are the first, the high nibbles the second.
-fn each_sub_block(
+fn each_sub_block<T>(
     qs: &[u8; 128],
-    values: &mut [f32; 256],
+    values: &mut [T; 256],
     pairs: &SixBitPairs,
-    value_of: impl Fn(u8, usize, usize, (f32, f32)) -> f32,
+    value_of: impl Fn(u8, usize, usize, (u8, u8)) -> T,
 ) {
     let bytes = qs.as_chunks::<32>().0.iter().flat_map(|bytes| [bytes; 2]);
     let groups = values.as_chunks_mut::<32>().0.iter_mut().zip(bytes).zip(pairs.unpack());
@@ -172,6 +214,19 @@ pub(super) struct Q6K {
 impl Block<256> for Q6K {
     fn unpack(&self, values: &mut [f32; 256]) {
         let d = f16(self.d);
+        self.each(values, |q, scale| d * f32::from(scale) * (f32::from(q) - 32.0));
+    }
+
+    fn split(&self, codes: &mut [u8; 256], scales: &mut Vec<u8>) {
+        self.each(codes, |q, _| q);
+        scales.extend([self.d, [0; 2]].as_flattened());
+        scales.extend(self.scales.map(i8::cast_unsigned));
+    }
+}
+
+impl Q6K {
+    /// Sets every value from its six bits and its sub-block's scale.
+    fn each<T>(&self, values: &mut [T; 256], value_of: impl Fn(u8, i8) -> T) {
         let halves = values.as_chunks_mut::<128>().0.iter_mut();
         let halves = halves.zip(self.ql.as_chunks::<64>().0).zip(self.qh.as_chunks::<32>().0);
         for (((values, ql), qh), scales) in halves.zip(self.scales.as_chunks::<8>().0) {
@@ -180,8 +235,7 @@ impl Block<256> for Q6K {
             for (k, ((values, ql), [first, second])) in groups.enumerate() {
                 for (place, ((value, ql), qh)) in values.iter_mut().zip(ql).zip(qh).enumerate() {
                     let q = (ql >> (4 * (k / 2)) & 15) | (qh >> (2 * k) & 3) << 4;
-                    let scale = if place < 16 { *first } else { *second };
-                    *value = d * f32::from(scale) * (f32::from(q) - 32.0);
+                    *value = value_of(q, if place < 16 { *first } else { *second });
                 }
             }
         }

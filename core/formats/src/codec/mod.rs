@@ -12,10 +12,59 @@ use bytemuck::AnyBitPattern;
 
 use crate::{DType, FormatError};
 
+/// Quantised rows taken apart: nothing of the blocks is lost, only their order in the file.
+///
+/// A block's scales are little-endian bytes, in the words of the block structs:
+///
+/// | types | scales of a block |
+/// |---|---|
+/// | Q4_0, Q5_0, Q8_0, IQ4_NL | d |
+/// | Q4_1, Q5_1 | d, m |
+/// | MXFP4 | e, 0 |
+/// | Q2_K | d, dmin, 16 bytes with a scale and a minimum in their nibbles |
+/// | Q3_K, Q6_K | d, two zeros, 16 signed bytes |
+/// | Q4_K, Q5_K | d, dmin, 8 bytes of scales, 8 of minima |
+/// | IQ4_XS | d, two zeros, 8 signed bytes |
+/// | F32, F16, BF16 | the value itself, and its code is 0 |
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Codes {
+    /// One number a value, all its bits together.
+    pub codes: Vec<u8>,
+    /// The scales of all blocks.
+    pub scales: Vec<u8>,
+}
+
 /// A block of `N` values.
 trait Block<const N: usize>: AnyBitPattern {
     /// Writes the block's values.
     fn unpack(&self, values: &mut [f32; N]);
+
+    /// Writes the block's codes in the order of the values, and appends its scales.
+    fn split(&self, codes: &mut [u8; N], scales: &mut Vec<u8>);
+}
+
+/// Calls a function that is generic over the block type with the type of `$dtype`.
+macro_rules! with_block_type {
+    ($dtype:expr, $function:ident, $($argument:expr),*) => {
+        match $dtype {
+            DType::F32 => $function::<float::F32, _>($($argument),*),
+            DType::F16 => $function::<float::F16, _>($($argument),*),
+            DType::BF16 => $function::<float::BF16, _>($($argument),*),
+            DType::Q4_0 => $function::<round::Q4_0, _>($($argument),*),
+            DType::Q4_1 => $function::<round::Q4_1, _>($($argument),*),
+            DType::Q5_0 => $function::<round::Q5_0, _>($($argument),*),
+            DType::Q5_1 => $function::<round::Q5_1, _>($($argument),*),
+            DType::Q8_0 => $function::<round::Q8_0, _>($($argument),*),
+            DType::Q2K => $function::<k_quants::Q2K, _>($($argument),*),
+            DType::Q3K => $function::<k_quants::Q3K, _>($($argument),*),
+            DType::Q4K => $function::<k_quants::Q4K, _>($($argument),*),
+            DType::Q5K => $function::<k_quants::Q5K, _>($($argument),*),
+            DType::Q6K => $function::<k_quants::Q6K, _>($($argument),*),
+            DType::Iq4Nl => $function::<iq4::Iq4Nl, _>($($argument),*),
+            DType::Iq4Xs => $function::<iq4::Iq4Xs, _>($($argument),*),
+            DType::Mxfp4 => $function::<iq4::Mxfp4, _>($($argument),*),
+        }
+    };
 }
 
 /// Unpacks whole blocks.
@@ -23,29 +72,27 @@ trait Block<const N: usize>: AnyBitPattern {
 /// # Errors
 /// `bytes` is not exactly the blocks that `values` asks for.
 pub fn dequantize(dtype: DType, bytes: &[u8], values: &mut [f32]) -> Result<(), FormatError> {
-    let is_whole = values.len().is_multiple_of(dtype.block_len());
-    if !is_whole || dtype.n_bytes(values.len()) != Some(bytes.len()) {
-        return Err(FormatError::Blocks { dtype, n_bytes: bytes.len(), n_values: values.len() });
-    }
-    match dtype {
-        DType::F32 => unpack::<float::F32, _>(bytes, values),
-        DType::F16 => unpack::<float::F16, _>(bytes, values),
-        DType::BF16 => unpack::<float::BF16, _>(bytes, values),
-        DType::Q4_0 => unpack::<round::Q4_0, _>(bytes, values),
-        DType::Q4_1 => unpack::<round::Q4_1, _>(bytes, values),
-        DType::Q5_0 => unpack::<round::Q5_0, _>(bytes, values),
-        DType::Q5_1 => unpack::<round::Q5_1, _>(bytes, values),
-        DType::Q8_0 => unpack::<round::Q8_0, _>(bytes, values),
-        DType::Q2K => unpack::<k_quants::Q2K, _>(bytes, values),
-        DType::Q3K => unpack::<k_quants::Q3K, _>(bytes, values),
-        DType::Q4K => unpack::<k_quants::Q4K, _>(bytes, values),
-        DType::Q5K => unpack::<k_quants::Q5K, _>(bytes, values),
-        DType::Q6K => unpack::<k_quants::Q6K, _>(bytes, values),
-        DType::Iq4Nl => unpack::<iq4::Iq4Nl, _>(bytes, values),
-        DType::Iq4Xs => unpack::<iq4::Iq4Xs, _>(bytes, values),
-        DType::Mxfp4 => unpack::<iq4::Mxfp4, _>(bytes, values),
-    }
+    check_whole(dtype, bytes, values.len())?;
+    with_block_type!(dtype, unpack, bytes, values);
     Ok(())
+}
+
+/// Takes whole blocks apart without loss.
+///
+/// # Errors
+/// `bytes` is not exactly the blocks of `n_values`.
+pub fn split(dtype: DType, bytes: &[u8], n_values: usize) -> Result<Codes, FormatError> {
+    check_whole(dtype, bytes, n_values)?;
+    let mut codes = Codes { codes: vec![0; n_values], scales: Vec::new() };
+    with_block_type!(dtype, split_blocks, bytes, &mut codes);
+    Ok(codes)
+}
+
+fn check_whole(dtype: DType, bytes: &[u8], n_values: usize) -> Result<(), FormatError> {
+    if n_values.is_multiple_of(dtype.block_len()) && dtype.n_bytes(n_values) == Some(bytes.len()) {
+        return Ok(());
+    }
+    Err(FormatError::Blocks { dtype, n_bytes: bytes.len(), n_values })
 }
 
 /// Unpacks blocks of one type; the lengths have been checked.
@@ -53,6 +100,14 @@ fn unpack<B: Block<N>, const N: usize>(bytes: &[u8], values: &mut [f32]) {
     let blocks: &[B] = bytemuck::try_cast_slice(bytes).unwrap_or_default();
     for (block, values) in blocks.iter().zip(values.as_chunks_mut::<N>().0) {
         block.unpack(values);
+    }
+}
+
+/// Takes blocks of one type apart; the lengths have been checked.
+fn split_blocks<B: Block<N>, const N: usize>(bytes: &[u8], out: &mut Codes) {
+    let blocks: &[B] = bytemuck::try_cast_slice(bytes).unwrap_or_default();
+    for (block, codes) in blocks.iter().zip(out.codes.as_chunks_mut::<N>().0) {
+        block.split(codes, &mut out.scales);
     }
 }
 
