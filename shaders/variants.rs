@@ -20,6 +20,7 @@ fn kernels() -> Vec<KernelFile> {
         centering("add_norm"),
         kernel("qk_norm_rope", reduce, &[("none", "const NORM: u32 = 0u;"), ("full", "const NORM: u32 = 1u;"), ("per_head", "const NORM: u32 = 2u;")]),
         kernel("attention", reduce, &[("f32", "")]),
+        attention_keys(&[("c64", 64), ("c128", 128), ("c256", 256)]),
         kernel("glu", &["index"], &[("silu", "const GELU: bool = false;"), ("gelu_tanh", "const GELU: bool = true;")]),
         kernel("moe_route", &[], &[("f32", "")]),
         kernel("moe_combine", &["index"], &[("f32", "")]),
@@ -34,6 +35,16 @@ fn kernel(name: &'static str, shared: &[&'static str], variants: &[(&'static str
         shared: shared.to_vec(),
     };
     KernelFile { name, file: name, variants: variants.iter().map(variant).collect() }
+}
+
+/// `attention_keys`, for heads of these widths.
+fn attention_keys(widths: &[(&'static str, u32)]) -> KernelFile {
+    let variant = |&(name, width): &(&'static str, u32)| Variant {
+        name,
+        prelude: format!("const WORKGROUP: u32 = 32u;\nconst CHANNELS: u32 = {width}u;\n"),
+        shared: vec!["index", "reduce"],
+    };
+    KernelFile { name: "attention_keys", file: "attention_keys", variants: widths.iter().map(variant).collect() }
 }
 
 /// A kernel with a variant for each format of weights; `"x"` among `shared` stands for the activations that go with it.

@@ -1,12 +1,15 @@
 //! Causal attention over the KV cache, full or sliding, with grouped query heads.
 
+use crate::device::Kernels;
 use crate::linear::dot;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::qk_norm_rope::{HeadShape, LayerCache};
 use crate::run::{float, into_float, run};
 use crate::step::Step;
 use burn::tensor::Tensor;
-use samara_shaders::{ATTENTION_F32, AttentionParams};
+use samara_shaders::{
+    ATTENTION_F32, ATTENTION_KEYS_C64, ATTENTION_KEYS_C128, ATTENTION_KEYS_C256, AttentionParams, Kernel,
+};
 
 /// The widest head that the kernel holds.
 pub(crate) const MAX_HEAD_DIM: usize = 256;
@@ -20,11 +23,16 @@ pub struct AttentionSpec {
     pub window: Option<usize>,
     /// Multiplies the scores, usually `1 / sqrt(C)`.
     pub scale: f32,
+    /// Which kernels the device is fast with.
+    pub kernels: Kernels,
 }
 
 /// One launch over all tokens and heads.
 #[derive(Debug, Clone, Copy)]
-struct Attention(AttentionParams);
+struct Attention {
+    kernels: Kernels,
+    params: AttentionParams,
+}
 
 /// `softmax(scale * q Kᵀ) V` for the tokens of this step, whose keys and values the cache already holds.
 ///
@@ -38,7 +46,7 @@ pub fn attention(q: &Tensor<2>, cache: &LayerCache, step: &Step, spec: &Attentio
     let [n_tokens, width] = q.dims();
     assert_eq!(width, spec.heads.q_width(), "attention: width of q");
     assert!(spec.heads.head_dim <= MAX_HEAD_DIM, "attention: heads of {} channels", spec.heads.head_dim);
-    let operation = Attention(AttentionParams {
+    let params = AttentionParams {
         n_tokens: n_tokens as u32,
         n_heads: spec.heads.n_heads as u32,
         n_kv_heads: spec.heads.n_kv_heads as u32,
@@ -46,7 +54,8 @@ pub fn attention(q: &Tensor<2>, cache: &LayerCache, step: &Step, spec: &Attentio
         n_slots: cache.n_slots() as u32,
         window: spec.window.map_or(u32::MAX, |window| window as u32),
         scale: spec.scale,
-    });
+    };
+    let operation = Attention { kernels: spec.kernels, params };
     let mut inputs = vec![float(q)];
     inputs.extend(cache.buffers());
     inputs.push(step.buffer());
@@ -54,6 +63,15 @@ pub fn attention(q: &Tensor<2>, cache: &LayerCache, step: &Step, spec: &Attentio
 }
 
 impl Attention {
+    fn kernel(&self) -> &'static Kernel {
+        match (self.kernels, self.params.head_dim) {
+            (Kernels::Invocation, 64) => &ATTENTION_KEYS_C64,
+            (Kernels::Invocation, 128) => &ATTENTION_KEYS_C128,
+            (Kernels::Invocation, 256) => &ATTENTION_KEYS_C256,
+            _ => &ATTENTION_F32,
+        }
+    }
+
     /// One head of one token: `keys` and `values` give the cached rows of the head, oldest first.
     fn one_head<'a>(
         &self,
@@ -62,7 +80,7 @@ impl Attention {
         values: impl Iterator<Item = &'a [f32]>,
         y: &mut [f32],
     ) {
-        let scores: Vec<f32> = keys.map(|key| self.0.scale * dot(q, key)).collect();
+        let scores: Vec<f32> = keys.map(|key| self.params.scale * dot(q, key)).collect();
         let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let weights: Vec<f32> = scores.iter().map(|score| (score - largest).exp()).collect();
         let total: f32 = weights.iter().sum();
@@ -76,15 +94,15 @@ impl Attention {
 impl Operation for Attention {
     fn reference(&self, inputs: &[Host<'_>], outputs: &mut [HostMut<'_>]) {
         let (q, keys, values, step) = (inputs[0].f32(), inputs[1].f32(), inputs[2].f32(), inputs[3].u32());
-        let head_dim = self.0.head_dim as usize;
-        let kv_width = self.0.n_kv_heads as usize * head_dim;
-        let group = (self.0.n_heads / self.0.n_kv_heads) as usize;
+        let head_dim = self.params.head_dim as usize;
+        let kv_width = self.params.n_kv_heads as usize * head_dim;
+        let group = (self.params.n_heads / self.params.n_kv_heads) as usize;
         let heads = q.chunks_exact(head_dim).zip(outputs[0].f32().chunks_exact_mut(head_dim));
         for (index, (q, y)) in heads.enumerate() {
-            let position = step[0] as usize + index / self.0.n_heads as usize;
-            let first = (position + 1).saturating_sub(self.0.window as usize);
-            let offset = index % self.0.n_heads as usize / group * head_dim;
-            let rows = (first..=position).map(|p| p % self.0.n_slots as usize * kv_width + offset);
+            let position = step[0] as usize + index / self.params.n_heads as usize;
+            let first = (position + 1).saturating_sub(self.params.window as usize);
+            let offset = index % self.params.n_heads as usize / group * head_dim;
+            let rows = (first..=position).map(|p| p % self.params.n_slots as usize * kv_width + offset);
             let keys = rows.clone().map(|start| &keys[start..][..head_dim]);
             let values = rows.map(|start| &values[start..][..head_dim]);
             self.one_head(q, keys, values, y);
@@ -92,7 +110,7 @@ impl Operation for Attention {
     }
 
     fn launch(&self) -> Launch {
-        let groups = u64::from(self.0.n_tokens) * u64::from(self.0.n_heads);
-        Launch { kernel: &ATTENTION_F32, groups, params: self.0.words() }
+        let groups = u64::from(self.params.n_tokens) * u64::from(self.params.n_heads);
+        Launch { kernel: self.kernel(), groups, params: self.params.words() }
     }
 }

@@ -31,9 +31,9 @@ pub enum Limits {
     Default,
 }
 
-/// Which kernels multiply with weights.
+/// Which of several kernels for one operation a device is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LinearKernels {
+pub enum Kernels {
     /// Those whose workgroups share what they read: for hardware.
     #[default]
     Workgroup,
@@ -77,8 +77,8 @@ pub struct OpenDevice {
     pub device: Device,
     /// The largest part of a buffer that a kernel can bind.
     pub max_binding_bytes: u64,
-    /// Which kernels multiply with weights.
-    pub linear: LinearKernels,
+    /// Which of several kernels for one operation it is given.
+    pub kernels: Kernels,
     /// For people.
     pub name: String,
     /// Why this one was taken.
@@ -187,7 +187,7 @@ fn cpu(why: &str) -> Result<OpenDevice, DeviceError> {
     Ok(OpenDevice {
         device: Device::flex(),
         max_binding_bytes: u64::MAX,
-        linear: LinearKernels::Invocation,
+        kernels: Kernels::Invocation,
         name: "CPU (pure-Rust reference)".to_owned(),
         why: why.to_owned(),
         adapter: None,
@@ -249,9 +249,9 @@ async fn open_adapter(
         .setup(setup)
         .init()
         .map_err(|error| refused(error.to_string()))?;
-    let linear = if info.kind == "software" { LinearKernels::Invocation } else { LinearKernels::Workgroup };
+    let kernels = if info.kind == "software" { Kernels::Invocation } else { Kernels::Workgroup };
     let name = info.name.clone();
-    Ok(OpenDevice { device, max_binding_bytes, linear, name, why: why.to_owned(), adapter: Some(info) })
+    Ok(OpenDevice { device, max_binding_bytes, kernels, name, why: why.to_owned(), adapter: Some(info) })
 }
 
 /// CubeCL looks at the adapter to see what it may use, so the device must have all of it, but for mapped buffers,

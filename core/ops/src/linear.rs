@@ -1,6 +1,6 @@
 //! Products with a weight matrix: a matvec for a few tokens, a tiled matmul for many.
 
-use crate::device::LinearKernels;
+use crate::device::Kernels;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{float, into_float, run};
 use crate::weight::{Rows, Weight, rows};
@@ -22,7 +22,7 @@ const TILES_PER_GROUP: u64 = 16;
 #[derive(Debug, Clone, Copy)]
 struct Linear {
     format: Format,
-    kernels: LinearKernels,
+    kernels: Kernels,
     params: MatvecParams,
 }
 
@@ -71,14 +71,12 @@ impl Operation for Linear {
         let MatvecParams { n_tokens, n_rows, .. } = self.params;
         let tiles = |tokens: u32, rows: u32| u64::from(n_tokens.div_ceil(tokens)) * u64::from(n_rows.div_ceil(rows));
         let (kernel, groups) = match self.kernels {
-            LinearKernels::Workgroup if n_tokens <= MATVEC_TOKENS => {
-                (MATVEC[self.format as usize], tiles(1, MATVEC_ROWS))
-            }
-            LinearKernels::Workgroup => (MATMUL[self.format as usize], tiles(MATMUL_TILE_EDGE, MATMUL_TILE_EDGE)),
-            LinearKernels::Invocation if n_tokens == 1 => {
+            Kernels::Workgroup if n_tokens <= MATVEC_TOKENS => (MATVEC[self.format as usize], tiles(1, MATVEC_ROWS)),
+            Kernels::Workgroup => (MATMUL[self.format as usize], tiles(MATMUL_TILE_EDGE, MATMUL_TILE_EDGE)),
+            Kernels::Invocation if n_tokens == 1 => {
                 (MATVEC_TILE[self.format as usize], tiles(1, TILE_ROWS).div_ceil(TILES_PER_GROUP))
             }
-            LinearKernels::Invocation => {
+            Kernels::Invocation => {
                 (MATMUL_TILE[self.format as usize], tiles(TILE_TOKENS, TILE_ROWS).div_ceil(TILES_PER_GROUP))
             }
         };

@@ -6,7 +6,7 @@
 
 mod packed;
 
-use crate::device::{LinearKernels, OpenDevice};
+use crate::device::{Kernels, OpenDevice};
 use crate::operation::Host;
 use crate::run;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
@@ -17,7 +17,7 @@ use samara_shaders::Format;
 #[derive(Debug, Clone)]
 pub struct Weight {
     n_in: usize,
-    kernels: LinearKernels,
+    kernels: Kernels,
     parts: Vec<Part>,
 }
 
@@ -47,7 +47,7 @@ impl Weight {
         self.parts.iter().map(|part| row_bytes(part.format, self.n_in) * part.n_rows as u64).sum()
     }
 
-    pub(crate) fn kernels(&self) -> LinearKernels {
+    pub(crate) fn kernels(&self) -> Kernels {
         self.kernels
     }
 
@@ -85,7 +85,7 @@ fn n_buffers(format: Format) -> usize {
 pub struct WeightBuilder {
     n_in: usize,
     max_binding_bytes: u64,
-    kernels: LinearKernels,
+    kernels: Kernels,
     device: Device,
     pending: Pending,
     parts: Vec<Part>,
@@ -106,9 +106,9 @@ impl WeightBuilder {
     /// If `n_in` is 0.
     pub fn new(n_in: usize, open: &OpenDevice) -> Self {
         assert!(n_in > 0, "a weight's rows have a width");
-        let OpenDevice { device, max_binding_bytes, linear, .. } = open.clone();
+        let OpenDevice { device, max_binding_bytes, kernels, .. } = open.clone();
         let pending = Pending { format: Format::F32, quants: Vec::new(), scales: Vec::new() };
-        Self { n_in, max_binding_bytes, kernels: linear, device, pending, parts: Vec::new() }
+        Self { n_in, max_binding_bytes, kernels, device, pending, parts: Vec::new() }
     }
 
     /// Appends whole rows of `f32`.

@@ -6,7 +6,7 @@
 //! a factor for the few further roundings of the operation. The device is opened with WebGPU's default limits.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use samara_ops::device::{DeviceChoice, Limits, LinearKernels, OpenDevice, open};
+use samara_ops::device::{DeviceChoice, Kernels, Limits, OpenDevice, open};
 use samara_ops::*;
 
 /// Two devices that must agree.
@@ -116,8 +116,8 @@ fn linear_matches_its_reference() {
         (33, 50, 35, 35),
         (70, 128, 65, 40),
     ];
-    for kernels in [LinearKernels::Workgroup, LinearKernels::Invocation] {
-        pair.gpu.linear = kernels;
+    for kernels in [Kernels::Workgroup, Kernels::Invocation] {
+        pair.gpu.kernels = kernels;
         for (n_tokens, n_in, n_out, rows_per_part) in cases {
             for scale in [1.0, 1e15, 1e-15] {
                 let x = random(2, n_tokens * n_in, scale);
@@ -136,7 +136,7 @@ fn linear_matches_its_reference() {
 #[test]
 fn linear_folds_grids_above_65535_groups() {
     let Some(mut pair) = pair() else { return };
-    pair.gpu.linear = LinearKernels::Workgroup;
+    pair.gpu.kernels = Kernels::Workgroup;
     let n_out = 65_536 * 8 + 3;
     let (x, w) = (random(4, 4, 1.0), random(5, n_out * 4, 1.0));
     check("linear, folded grid", &pair, &[n_out], bound(4.0, 4, 4.0), |open| {
@@ -148,10 +148,8 @@ fn linear_folds_grids_above_65535_groups() {
 fn every_format_matches_its_reference_in_every_kernel() {
     let Some(mut pair) = pair() else { return };
     let formats = Format::ALL.into_iter().filter(|format| *format != Format::Ragged);
-    for (format, kernels) in
-        formats.flat_map(|format| [(format, LinearKernels::Workgroup), (format, LinearKernels::Invocation)])
-    {
-        pair.gpu.linear = kernels;
+    for (format, kernels) in formats.flat_map(|format| [(format, Kernels::Workgroup), (format, Kernels::Invocation)]) {
+        pair.gpu.kernels = kernels;
         // 256 is the width of the largest block; the rows end inside a tile and a part.
         for (n_tokens, n_in, n_out, rows_per_part) in [(1, 512, 37, 20), (9, 256, 35, 35)] {
             let rows = stored_rows(format, n_out, n_in);
@@ -253,6 +251,8 @@ fn qk_norm_rope_and_attention_match_their_references() {
         (heads(2, 2, 34), QkNorm::PerHead, None, Some(1), 2, 17),
         (heads(4, 1, 256), QkNorm::PerHead, Some(1.5), Some(70), 3, 129),
         (heads(9, 3, 64), QkNorm::None, None, None, 1, 200),
+        (heads(2, 1, 128), QkNorm::None, None, Some(40), 3, 50),
+        (heads(1, 1, 64), QkNorm::None, None, None, 3, 0),
     ];
     for (heads, norm, clip, window, n_tokens, position) in cases {
         let width = heads.q_width() + 2 * heads.kv_width();
@@ -262,7 +262,7 @@ fn qk_norm_rope_and_attention_match_their_references() {
         let n_slots = window.map_or(position + n_tokens, |window| window + n_tokens - 1);
         let spec = QkSpec { heads, norm, eps: 1e-6, clip };
         let scale = 1.0 / (heads.head_dim as f32).sqrt();
-        let attention_spec = AttentionSpec { heads, window, scale };
+        let kernels = [Kernels::Workgroup, Kernels::Invocation];
         // Rotated values stay below 1.5 sqrt(width); a score's error moves a weight by as much, relatively.
         let largest = 1.5 * (heads.q_width() as f32).sqrt();
         let bound = bound(16.0, heads.q_width(), largest * largest);
@@ -280,8 +280,9 @@ fn qk_norm_rope_and_attention_match_their_references() {
             let qkv = matrix(&random(10, n_tokens * width, 2.0), n_tokens, device);
             let now = step(open, position, &vec![0; n_tokens]);
             let q = qk_norm_rope(&qkv, &weights, &rope, &now, &mut cache, &spec);
-            let y = attention(&q, &cache, &now, &attention_spec);
-            vec![read(q), read(y)]
+            let spec = |kernels| AttentionSpec { heads, window, scale, kernels };
+            let y = kernels.map(|kernels| read(attention(&q, &cache, &now, &spec(kernels))));
+            [vec![read(q)], y.to_vec()].concat()
         });
     }
 }
@@ -299,7 +300,12 @@ fn scores_far_below_any_mask_value_keep_their_order() {
         let rows = [1e6f32, 0.0, -1e6, 0.0, 1.0, 2.0, 1e6, 0.0, -2e6, 0.0, 3.0, 4.0];
         let now = step(open, 0, &[0, 0]);
         let q = qk_norm_rope(&matrix(&rows, 2, device), &vector(&[1.0], device), &rope, &now, &mut cache, &spec);
-        let y = read(attention(&q, &cache, &now, &AttentionSpec { heads, window: None, scale: 1.0 }));
+        let y = read(attention(
+            &q,
+            &cache,
+            &now,
+            &AttentionSpec { heads, window: None, scale: 1.0, kernels: open.kernels },
+        ));
         assert_eq!(y, [1.0, 2.0, 1.0, 2.0]);
     }
 }

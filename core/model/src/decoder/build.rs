@@ -1,7 +1,10 @@
 //! From a plan to a decoder: reads weights in order and sets each part's exit.
 
 use samara_formats::Checkpoint;
-use samara_ops::{self as ops, AttentionSpec, Norm, QkSpec, device::OpenDevice};
+use samara_ops::{
+    self as ops, AttentionSpec, Norm, QkSpec,
+    device::{Kernels, OpenDevice},
+};
 
 use super::{Decoder, FeedForward, Layer};
 use crate::{
@@ -54,7 +57,7 @@ impl Builder<'_> {
             qk_norm: self.vector(&plan.qk_norm)?,
             qk: qk_spec(config),
             span,
-            attention: attention_spec(config, span),
+            attention: attention_spec(config, span, self.loader.open.kernels),
             o: self.loader.matrix(&plan.o)?,
             after_attention: self.exit(&plan.after_attention)?,
             feed_forward: self.feed_forward(&plan.feed_forward)?,
@@ -91,10 +94,10 @@ fn qk_spec(config: &Config) -> QkSpec {
     QkSpec { heads: config.heads(), norm: config.qk_norm, eps: config.norm_eps, clip: config.clip_qkv }
 }
 
-fn attention_spec(config: &Config, span: Attention) -> AttentionSpec {
+fn attention_spec(config: &Config, span: Attention, kernels: Kernels) -> AttentionSpec {
     let window = match span {
         Attention::Full => None,
         Attention::Sliding(window) => Some(window),
     };
-    AttentionSpec { heads: config.heads(), window, scale: config.attention_scale }
+    AttentionSpec { heads: config.heads(), window, scale: config.attention_scale, kernels }
 }
