@@ -41,7 +41,7 @@ fn kernel(name: &'static str, shared: &[&'static str], variants: &[(&'static str
 fn attention_keys(widths: &[(&'static str, u32)]) -> KernelFile {
     let variant = |&(name, width): &(&'static str, u32)| Variant {
         name,
-        prelude: format!("const WORKGROUP: u32 = 32u;\nconst CHANNELS: u32 = {width}u;\n"),
+        prelude: format!("const WORKGROUP: u32 = 8u;\nconst CHANNELS: u32 = {width}u;\n"),
         shared: vec!["index", "reduce"],
     };
     KernelFile { name: "attention_keys", file: "attention_keys", variants: widths.iter().map(variant).collect() }

@@ -1,8 +1,7 @@
 // y[t, h] = softmax(scale * q[t, h] · K[h]) V[h], causal, over the last `window` keys of the cache
 //
 // Each invocation takes every WORKGROUP-th key and keeps its own online softmax (Milakov & Gimelshein 2018) in registers;
-// at the end the workgroup adds their parts, SLICE channels at a time. Few barriers and wide reads: for software adapters,
-// which pay for both. Grid: one workgroup per (token, head). CHANNELS is the width of a head.
+// at the end the workgroup adds their parts. Few barriers and wide reads: for software adapters, which pay for both. Grid: one workgroup per (token, head). CHANNELS is the width of a head.
 
 struct Params {
     n_tokens: u32, n_heads: u32, n_kv_heads: u32, head_dim: u32, n_slots: u32,
@@ -17,10 +16,9 @@ struct Params {
 @group(0) @binding(5) var<uniform> params: Params;
 
 const QUADS: u32 = CHANNELS / 4u;
-const SLICE: u32 = 4u;
 const MASKED: f32 = -3.0e38;
 var<workgroup> largest_of: array<f32, WORKGROUP>;
-var<workgroup> parts: array<array<vec4<f32>, SLICE>, WORKGROUP>;
+var<workgroup> parts: array<array<vec4<f32>, QUADS>, WORKGROUP>;
 
 @compute @workgroup_size(WORKGROUP)
 fn main(
@@ -72,18 +70,15 @@ fn main(
     // An invocation without keys has a weight of 0 and counts for nothing.
     let weight = select(0.0, exp(largest - larger), total > 0.0);
     total = workgroup_sum(total * weight, lane);
-    for (var slice = 0u; slice < QUADS; slice += SLICE) {
-        for (var i = 0u; i < SLICE; i++) {
-            parts[lane][i] = weight * sums[slice + i];
+    for (var i = 0u; i < QUADS; i++) {
+        parts[lane][i] = weight * sums[i];
+    }
+    workgroupBarrier();
+    for (var i = lane; i < QUADS; i += WORKGROUP) {
+        var sum = vec4<f32>();
+        for (var j = 0u; j < WORKGROUP; j++) {
+            sum += parts[j][i];
         }
-        workgroupBarrier();
-        if lane < SLICE {
-            var sum = vec4<f32>();
-            for (var i = 0u; i < WORKGROUP; i++) {
-                sum += parts[i][lane];
-            }
-            y[index * QUADS + slice + lane] = sum / total;
-        }
-        workgroupBarrier();
+        y[index * QUADS + i] = sum / total;
     }
 }

@@ -1,5 +1,6 @@
 //! One file per command: its arguments, its examples, and `run`.
 
+mod bench;
 mod chat;
 mod devices;
 mod generate;
@@ -22,6 +23,7 @@ pub(crate) enum Command {
     Inspect(inspect::InspectArgs),
     Devices(devices::DevicesArgs),
     Pull(pull::PullArgs),
+    Bench(bench::BenchArgs),
 }
 
 /// Runs one command.
@@ -37,5 +39,6 @@ pub(crate) fn run(command: &Command, console: &Console) -> anyhow::Result<Exit> 
         Command::Inspect(args) => inspect::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Pull(args) => pull::run(args, console),
+        Command::Bench(args) => bench::run(args, console),
     }
 }

@@ -58,12 +58,6 @@ pub(crate) struct VectorPlan {
     pub add: f32,
 }
 
-impl MatrixPlan {
-    pub fn n_out(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.rows.len()).sum()
-    }
-}
-
 impl Piece {
     /// All rows of a matrix `[n_out, n_in]`.
     pub fn whole(tensor: String, n_out: usize, n_in: usize) -> Self {

@@ -1,0 +1,250 @@
+//! `samara bench model`: tokens per second and the cost of a token in counts.
+//!
+//! Prompts are random ids, so nothing is reused between runs. Every shape runs once before it is measured: pipelines are
+//! compiled then. A rate is the median over the repetitions.
+
+use std::time::Instant;
+
+use clap::Args;
+use samara_chat::FinishReason;
+use samara_engine::{Engine, EngineConfig, Event, Request, Sampling, Stats};
+use samara_model::{Config, Decoder, LoadProgress};
+use serde::Serialize;
+
+use crate::Exit;
+use crate::args::{DeviceArgs, ModelArgs};
+use crate::console::Console;
+use crate::progress::Bar;
+use crate::{loading, output};
+
+/// Measures a model's prompt and generation rates
+#[derive(Args, Debug)]
+#[command(after_help = super::EXAMPLES)]
+pub(super) struct ModelBenchArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// Lengths of the prompts to measure
+    #[arg(long, value_name = "TOKENS,...", value_delimiter = ',', default_values_t = [64, 512])]
+    prompts: Vec<usize>,
+    /// How many tokens precede those whose generation is measured; each length is measured by itself
+    #[arg(long, value_name = "TOKENS,...", value_delimiter = ',', default_values_t = [0])]
+    contexts: Vec<usize>,
+    /// Tokens to generate for each measurement
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 32)]
+    tokens: usize,
+    /// Measurements of each kind, of which the median counts
+    #[arg(short, long, value_name = "N", default_value_t = 5)]
+    repetitions: usize,
+    /// Tokens of the prompt computed at a time
+    #[arg(long, value_name = "TOKENS", default_value_t = 64)]
+    prefill_chunk: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    device: String,
+    weights_device_bytes: u64,
+    kv_device_bytes: u64,
+    /// Opening the device and bringing the weights to it.
+    load_s: f64,
+    /// From the start of the program to its first token, pipelines compiled on the way.
+    first_token_s: f64,
+    prompts: Vec<Rate>,
+    generation: Vec<Rate>,
+    launches_per_token: f64,
+    submits_per_token: f64,
+    readbacks_per_token: f64,
+    readback_bytes_per_token: f64,
+}
+
+/// One row of the table.
+#[derive(Serialize)]
+struct Rate {
+    /// Tokens of the prompt, or tokens that precede the generated ones.
+    n_tokens: usize,
+    tokens_per_s: f64,
+    slowest_tokens_per_s: f64,
+    fastest_tokens_per_s: f64,
+}
+
+/// Seconds of one sequence, and its counts.
+struct Run {
+    prompt_s: f64,
+    generation_s: f64,
+    stats: Stats,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The model or the device is unusable, or a length does not fit the model's context.
+pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Exit> {
+    let start = Instant::now();
+    let checkpoint = loading::source(&args.model)?.open()?;
+    let longest = Config::from_checkpoint(&checkpoint)?.context_length;
+    let context_tokens = context_needed(args);
+    anyhow::ensure!(
+        context_tokens <= longest,
+        "{context_tokens} tokens do not fit the model's context of {longest}; use shorter --prompts or --contexts"
+    );
+    let open = loading::open_device(&args.device)?;
+    console.detail(&format!("device: {} ({})", open.name, open.why));
+    let bar = Bar::bytes("loading");
+    let mut progress = |progress: LoadProgress<'_>| bar.set(progress.done_bytes, Some(progress.total_bytes));
+    let decoder = Decoder::load(&checkpoint, &open, &mut progress)?;
+    drop(bar);
+    let load_s = start.elapsed().as_secs_f64();
+    let weights_device_bytes = decoder.n_bytes();
+    let engine = Engine::new(decoder, EngineConfig { context_tokens, prefill_chunk_tokens: args.prefill_chunk })?;
+    let mut bench = Bench { engine, next_seed: 1 };
+    bench.run(1, 1)?;
+    let first_token_s = start.elapsed().as_secs_f64();
+    let (prompts, generation, stats) = bench.rates(args)?;
+    let report = Report {
+        device: open.name,
+        weights_device_bytes,
+        kv_device_bytes: bench.engine.cache_bytes(),
+        load_s,
+        first_token_s,
+        prompts,
+        generation,
+        launches_per_token: stats.launches_per_token(),
+        submits_per_token: stats.submits_per_token(),
+        readbacks_per_token: stats.readbacks_per_token(),
+        readback_bytes_per_token: stats.readback_bytes_per_token(),
+    };
+    if args.json {
+        output::json(&report)?
+    } else {
+        output::stream(&text(&report))?
+    }
+    Ok(Exit::Done)
+}
+
+fn context_needed(args: &ModelBenchArgs) -> usize {
+    let longest = |lengths: &[usize]| lengths.iter().copied().max().unwrap_or(0);
+    (longest(&args.prompts) + 2).max(longest(&args.contexts) + args.tokens + 2)
+}
+
+struct Bench {
+    engine: Engine,
+    next_seed: u64,
+}
+
+impl Bench {
+    /// Rates of all prompts and contexts, and the counts of a generation.
+    fn rates(&mut self, args: &ModelBenchArgs) -> anyhow::Result<(Vec<Rate>, Vec<Rate>, Stats)> {
+        let bar = Bar::steps("measuring");
+        let n_steps = (args.prompts.len() + args.contexts.len()) * (args.repetitions + 1);
+        let (mut done, mut stats) = (0, Stats::default());
+        let mut measure = |bench: &mut Self, n_prompt, n_generated, seconds: fn(&Run) -> f64, n_timed: usize| {
+            let mut rates = Vec::new();
+            for repetition in 0..=args.repetitions {
+                let run = bench.run(n_prompt, n_generated)?;
+                stats = run.stats;
+                // The first is there to compile what this shape needs.
+                if repetition > 0 {
+                    rates.push(n_timed as f64 / seconds(&run));
+                }
+                done += 1;
+                bar.set(done, Some(n_steps as u64));
+            }
+            anyhow::Ok(rates)
+        };
+        let mut prompts = Vec::new();
+        for &n_tokens in &args.prompts {
+            prompts.push(Rate::new(n_tokens, measure(self, n_tokens.max(1), 1, |run| run.prompt_s, n_tokens.max(1))?));
+        }
+        let mut generation = Vec::new();
+        for &n_tokens in &args.contexts {
+            let n_generated = args.tokens.max(1);
+            let rates = measure(self, n_tokens.max(1), n_generated + 1, |run| run.generation_s, n_generated)?;
+            generation.push(Rate::new(n_tokens, rates));
+        }
+        Ok((prompts, generation, stats))
+    }
+
+    /// Continues a random prompt greedily; the first token belongs to the prompt.
+    fn run(&mut self, n_prompt: usize, n_generated: usize) -> anyhow::Result<Run> {
+        let prompt = self.random_ids(n_prompt);
+        let start = Instant::now();
+        self.engine.submit(Request {
+            prompt,
+            max_tokens: n_generated,
+            stop_ids: Vec::new(),
+            sampling: Sampling::default(),
+            logit_limit: usize::MAX,
+        })?;
+        let mut prompt_s = None;
+        loop {
+            for event in pollster::block_on(self.engine.step())? {
+                match event {
+                    Event::Token { .. } => {
+                        prompt_s.get_or_insert_with(|| start.elapsed().as_secs_f64());
+                    }
+                    Event::Finished { reason, stats, .. } => {
+                        anyhow::ensure!(reason == FinishReason::Length, "a measured sequence ended early: {reason:?}");
+                        let prompt_s = prompt_s.unwrap_or_default();
+                        return Ok(Run { prompt_s, generation_s: start.elapsed().as_secs_f64() - prompt_s, stats });
+                    }
+                    Event::Prefill { .. } => {}
+                }
+            }
+        }
+    }
+
+    fn random_ids(&mut self, n_ids: usize) -> Vec<u32> {
+        let vocab_size = self.engine.model().config().vocab_size as u64;
+        let mut state = self.next_seed;
+        self.next_seed += 1;
+        // The constants of Knuth's MMIX generator; its upper half is random enough.
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % vocab_size) as u32
+        };
+        (0..n_ids).map(|_| next()).collect()
+    }
+}
+
+impl Rate {
+    fn new(n_tokens: usize, mut rates: Vec<f64>) -> Self {
+        rates.sort_by(f64::total_cmp);
+        let at = |index: usize| rates.get(index).copied().unwrap_or_default();
+        Self {
+            n_tokens,
+            tokens_per_s: at(rates.len() / 2),
+            slowest_tokens_per_s: at(0),
+            fastest_tokens_per_s: at(rates.len().saturating_sub(1)),
+        }
+    }
+}
+
+fn text(report: &Report) -> String {
+    let facts = output::facts(&[
+        ("device", report.device.clone()),
+        ("weights on the device", output::bytes(report.weights_device_bytes)),
+        ("keys and values", output::bytes(report.kv_device_bytes)),
+        ("loaded after", format!("{:.2} s", report.load_s)),
+        ("first token after", format!("{:.2} s", report.first_token_s)),
+        ("launches per token", format!("{:.0}", report.launches_per_token)),
+        ("submits per token", format!("{:.0}", report.submits_per_token)),
+        ("read back per token", output::bytes(report.readback_bytes_per_token as u64)),
+    ]);
+    let row = |name: &str, rate: &Rate| {
+        vec![
+            format!("{name} {}", rate.n_tokens),
+            format!("{:.2}", rate.tokens_per_s),
+            format!("{:.2}", rate.slowest_tokens_per_s),
+            format!("{:.2}", rate.fastest_tokens_per_s),
+        ]
+    };
+    let head = ["tokens per second", "median", "slowest", "fastest"].map(str::to_owned).to_vec();
+    let prompts = report.prompts.iter().map(|rate| row("prompt of", rate));
+    let generation = report.generation.iter().map(|rate| row("generation after", rate));
+    format!("{facts}\n{}", output::table(&std::iter::once(head).chain(prompts).chain(generation).collect::<Vec<_>>()))
+}
