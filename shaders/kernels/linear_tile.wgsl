@@ -24,7 +24,7 @@ fn main(
     }
 
     // Rows and tokens past the end read the last one and are dropped below.
-    var sums = array<array<vec4<f32>, ROWS>, TOKENS>();
+    var sums = array<array<f32, ROWS>, TOKENS>();
     for (var block = 0u; block < (params.n_in + 31u) / 32u; block++) {
         var w = array<Block, ROWS>();
         for (var r = 0u; r < ROWS; r++) {
@@ -35,7 +35,7 @@ fn main(
             for (var i = 0u; i < 8u; i++) {
                 let v = x_quad(token, block * 8u + i);
                 for (var r = 0u; r < ROWS; r++) {
-                    sums[t][r] += v * w[r][i];
+                    sums[t][r] += dot(v, w[r][i]);
                 }
             }
         }
@@ -44,7 +44,7 @@ fn main(
     for (var t = 0u; t < TOKENS; t++) {
         for (var r = 0u; r < ROWS; r++) {
             if first_token + t < params.n_tokens && first_row + r < params.n_rows {
-                y[(first_token + t) * params.n_out + params.first_column + first_row + r] = dot(sums[t][r], vec4<f32>(1.0));
+                y[(first_token + t) * params.n_out + params.first_column + first_row + r] = sums[t][r];
             }
         }
     }

@@ -13,10 +13,13 @@ const MATVEC_TOKENS: u32 = 4;
 const MATVEC_ROWS: u32 = 8;
 /// Edge of the square tile of `matmul`.
 const MATMUL_TILE_EDGE: u32 = 32;
-/// Rows that an invocation of `matvec_tile` or `matmul_tile` takes, and how many invocations a workgroup has.
-const TILE_ROWS: u32 = 8;
-const TILE_TOKENS: u32 = 4;
-const TILES_PER_GROUP: u64 = 16;
+/// Rows that an invocation of `matvec_tile` takes, and how many invocations a workgroup has.
+const MATVEC_TILE_ROWS: u32 = 8;
+const MATVEC_TILES_PER_GROUP: u64 = 16;
+/// Tokens and rows that an invocation of `matmul_tile` takes, and how many invocations a workgroup has.
+const MATMUL_TILE_TOKENS: u32 = 8;
+const MATMUL_TILE_ROWS: u32 = 32;
+const MATMUL_TILES_PER_GROUP: u64 = 8;
 
 /// `y[t, first_column + n] = sum_k x[t, k] w[n, k]`, for the rows of one part of the weight.
 #[derive(Debug, Clone, Copy)]
@@ -74,11 +77,12 @@ impl Operation for Linear {
             Kernels::Workgroup if n_tokens <= MATVEC_TOKENS => (MATVEC[self.format as usize], tiles(1, MATVEC_ROWS)),
             Kernels::Workgroup => (MATMUL[self.format as usize], tiles(MATMUL_TILE_EDGE, MATMUL_TILE_EDGE)),
             Kernels::Invocation if n_tokens == 1 => {
-                (MATVEC_TILE[self.format as usize], tiles(1, TILE_ROWS).div_ceil(TILES_PER_GROUP))
+                (MATVEC_TILE[self.format as usize], tiles(1, MATVEC_TILE_ROWS).div_ceil(MATVEC_TILES_PER_GROUP))
             }
-            Kernels::Invocation => {
-                (MATMUL_TILE[self.format as usize], tiles(TILE_TOKENS, TILE_ROWS).div_ceil(TILES_PER_GROUP))
-            }
+            Kernels::Invocation => (
+                MATMUL_TILE[self.format as usize],
+                tiles(MATMUL_TILE_TOKENS, MATMUL_TILE_ROWS).div_ceil(MATMUL_TILES_PER_GROUP),
+            ),
         };
         Launch { kernel, groups, params: self.params.words() }
     }
