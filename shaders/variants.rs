@@ -13,7 +13,7 @@ fn kernels() -> Vec<KernelFile> {
         reading_weights("matvec", "matvec", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 16u;", "const ROWS: u32 = 2u;"]),
         reading_weights("matmul", "matmul", &["index", "x"], &[]),
         reading_weights("matvec_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 16u;", "const TOKENS: u32 = 1u;", "const ROWS: u32 = 8u;"]),
-        reading_weights("matmul_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 8u;", "const TOKENS: u32 = 8u;", "const ROWS: u32 = 32u;"]),
+        reading_weights("matmul_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 8u;", "const TOKENS: u32 = 8u;", "const ROWS: u32 = 16u;"]),
         reading_weights("moe_linear", "moe_linear", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 8u;"]),
         centering("norm"),
         centering("norm_add"),

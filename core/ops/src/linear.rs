@@ -18,7 +18,7 @@ const MATVEC_TILE_ROWS: u32 = 8;
 const MATVEC_TILES_PER_GROUP: u64 = 16;
 /// Tokens and rows that an invocation of `matmul_tile` takes, and how many invocations a workgroup has.
 const MATMUL_TILE_TOKENS: u32 = 8;
-const MATMUL_TILE_ROWS: u32 = 32;
+const MATMUL_TILE_ROWS: u32 = 16;
 const MATMUL_TILES_PER_GROUP: u64 = 8;
 
 /// `y[t, first_column + n] = sum_k x[t, k] w[n, k]`, for the rows of one part of the weight.
