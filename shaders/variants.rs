@@ -24,6 +24,9 @@ fn kernels() -> Vec<KernelFile> {
         kernel("glu", &["index"], &[("silu", "const GELU: bool = false;"), ("gelu_tanh", "const GELU: bool = true;")]),
         kernel("moe_route", &[], &[("f32", "")]),
         kernel("moe_combine", &["index"], &[("f32", "")]),
+        kernel("penalise", &[], &[("f32", "")]),
+        choosing("greedy", &["keys"]),
+        choosing("sample", &["keys", "histogram", "draw"]),
     ]
 }
 
@@ -45,6 +48,17 @@ fn attention_keys(widths: &[(&'static str, u32)]) -> KernelFile {
         shared: vec!["index", "reduce"],
     };
     KernelFile { name: "attention_keys", file: "attention_keys", variants: widths.iter().map(variant).collect() }
+}
+
+/// A kernel of one workgroup that strides over a row of logits, in packs of one or of four.
+fn choosing(name: &'static str, shared: &[&'static str]) -> KernelFile {
+    let variant = |(name, pack): (&'static str, &str)| Variant {
+        name,
+        prelude: format!("const WORKGROUP: u32 = 256u;\n{pack}\n"),
+        shared: shared.to_vec(),
+    };
+    let packs = [("scalar", "alias Pack = u32;\nconst PACK: u32 = 1u;"), ("vec4", "alias Pack = vec4<u32>;\nconst PACK: u32 = 4u;")];
+    KernelFile { name, file: name, variants: packs.into_iter().map(variant).collect() }
 }
 
 /// A kernel with a variant for each format of weights; `"x"` among `shared` stands for the activations that go with it.

@@ -5,7 +5,7 @@
 //! the reference runs, so the same model code serves both and each is the other's test. Burn, CubeCL and wgpu are
 //! seen nowhere to the right of this crate except for `burn::tensor::{Device, Tensor}`.
 //!
-//! It never sees a file, a token's text or a sampling rule. Shapes in the docs: B batch, T time, D model, H heads,
+//! It never sees a file, a token's text or a request. Shapes in the docs: B batch, T time, D model, H heads,
 //! K kv heads, C head width, F feed-forward, V vocabulary, E experts, k picks.
 
 #![forbid(unsafe_code)]
@@ -16,26 +16,34 @@ pub mod device;
 mod embed;
 mod error;
 mod glu;
+mod greedy;
 mod linear;
 mod moe;
 mod norm;
 mod operation;
+mod penalise;
+mod pick;
 mod qk_norm_rope;
 mod readback;
 mod run;
+mod sample;
 mod step;
 mod weight;
 
 pub use attention::{AttentionSpec, attention};
 pub use embed::embed;
-pub use error::OpsError;
+pub use error::{OpsError, SampleError};
 pub use glu::{Activation, glu};
+pub use greedy::{check_finite, greedy, log_prob};
 pub use linear::linear;
 pub use moe::{Routes, moe_combine, moe_linear, moe_route};
 pub use norm::{Norm, NormKind, add_norm, norm, norm_add};
 pub use operation::{Host, HostMut, Launch, Operation};
+pub use penalise::{Adjustment, Adjustments, penalise};
+pub use pick::{Choice, Picked, pick, pick_on_host, read_picked};
 pub use qk_norm_rope::{HeadShape, LayerCache, QkNorm, QkSpec, RopeTable, qk_norm_rope};
 pub use readback::{last_row, read_f32};
 pub use samara_shaders::Format;
+pub use sample::{Draw, sample};
 pub use step::Step;
 pub use weight::{Weight, WeightBuilder, row_bytes, vector};

@@ -5,45 +5,12 @@
 //! n products, each rounded once, in two orders differs by at most about `2 sqrt(n) eps` of the sum of magnitudes, with
 //! a factor for the few further roundings of the operation. The device is opened with WebGPU's default limits.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
-use samara_ops::device::{DeviceChoice, Kernels, Limits, OpenDevice, open};
+mod pair;
+
+use burn::tensor::Tensor;
+use pair::{Pair, matrix, pair, poison, random};
+use samara_ops::device::{Kernels, OpenDevice};
 use samara_ops::*;
-
-/// Two devices that must agree.
-struct Pair {
-    gpu: OpenDevice,
-    cpu: OpenDevice,
-}
-
-/// `None`, aloud, where there is no adapter; a failure where the environment says there must be one.
-fn pair() -> Option<Pair> {
-    let cpu = pollster::block_on(open(DeviceChoice::Cpu, Limits::Default)).unwrap();
-    match pollster::block_on(open(DeviceChoice::Gpu(0), Limits::Default)) {
-        Ok(gpu) => Some(Pair { gpu, cpu }),
-        Err(error) => {
-            assert!(std::env::var_os("REQUIRE_GPU").is_none(), "REQUIRE_GPU is set, but {error}");
-            eprintln!("skipped: {error}");
-            None
-        }
-    }
-}
-
-/// Uniform in -1 to 1 from a seed (SplitMix64), times `scale`.
-fn random(seed: u64, n: usize, scale: f32) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    (0..n).map(|_| ((next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * scale).collect()
-}
-
-fn matrix(values: &[f32], rows: usize, device: &Device) -> Tensor<2> {
-    Tensor::from_data(TensorData::new(values.to_vec(), [rows, values.len() / rows]), (device, DType::F32))
-}
 
 /// A weight cut into parts of at most `rows_per_part` rows.
 fn weight(values: &[f32], n_in: usize, rows_per_part: usize, open: &OpenDevice) -> Weight {
@@ -52,13 +19,6 @@ fn weight(values: &[f32], n_in: usize, rows_per_part: usize, open: &OpenDevice) 
     let mut builder = WeightBuilder::new(n_in, &narrow);
     builder.push_rows_f32(values);
     builder.finish()
-}
-
-/// Leaves freed device buffers full of NaN behind, of the sizes that the operation will ask for.
-fn poison(device: &Device, sizes: &[usize]) {
-    let filled: Vec<Tensor<1>> =
-        sizes.iter().flat_map(|&n| [n, n]).map(|n| vector(&vec![f32::NAN; n.max(1)], device)).collect();
-    drop(filled);
 }
 
 fn read<const R: usize>(tensor: Tensor<R>) -> Vec<f32> {
