@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use samara_model::{Decoder, Want};
+use samara_model::Decoder;
 
 use crate::kept::Kept;
 use crate::request::at_least_one;
@@ -73,7 +73,8 @@ impl<M: LanguageModel> Engine<M> {
 
     /// Runs one prefill chunk or one decode step and says what happened. Empty means idle.
     ///
-    /// Every step waits for the device once, so progress is real and a cancelled prompt stops at its next chunk.
+    /// Every step waits for the device once, so progress is real and a cancelled prompt stops at its next chunk. A step
+    /// that gives a token brings back eight bytes: its id and its log-probability.
     /// Dropping the future loses at most the cache.
     ///
     /// # Errors
@@ -134,12 +135,18 @@ async fn advance<M: LanguageModel>(
     let n_tokens = sequence.tokens().len();
     let end = n_tokens.min(start + config.prefill_chunk_tokens);
     let before = samara_ops::counts::read();
-    let logits = kept.extend(model, &sequence.tokens()[start..end], Want::Last).await?;
+    let tokens = &sequence.tokens()[start..end];
+    let picked = if end == n_tokens {
+        Some(kept.pick(model, tokens, &sequence.choice()).await?)
+    } else {
+        kept.append(model, tokens).await?;
+        None
+    };
     *slot = Some(kept);
     let mut events: Vec<Event> = sequence.ran(start..end, since(before)).into_iter().collect();
-    if end == n_tokens {
+    if let Some(picked) = picked {
         let at = |source| ComputeError::Sample { position: end - 1, source };
-        events.push(sequence.choose(&logits).map_err(at)?);
+        events.push(sequence.push(picked.map_err(at)?));
         events.extend(sequence.ending(config.context_tokens));
     }
     Ok(events)

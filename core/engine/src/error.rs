@@ -1,6 +1,6 @@
 //! What can go wrong between token ids and token ids.
 
-use samara_ops::OpsError;
+use samara_ops::{OpsError, SampleError};
 
 use crate::SequenceId;
 
@@ -44,15 +44,4 @@ pub enum ComputeError {
         #[source]
         source: SampleError,
     },
-}
-
-/// Why a row of logits gives no token.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum SampleError {
-    /// NaN or +inf: the computation has broken down, and any token would be a guess.
-    #[error("the logit of token id {token} is {value}")]
-    NotFinite { token: usize, value: f32 },
-    /// Every id has a logit of -inf, from the model or from the logit bias.
-    #[error("every token is ruled out (logit -inf)")]
-    NothingLeft,
 }

@@ -1,9 +1,8 @@
 //! The cache together with the ids it holds: the engine's memory of the last sequence.
 
-use samara_model::Want;
 use samara_ops::OpsError;
 
-use crate::{LanguageModel, RewindableCache};
+use crate::{Choice, LanguageModel, Picked, RewindableCache, SampleError};
 
 /// A cache and the token ids whose rows it holds.
 pub(crate) struct Kept<C> {
@@ -30,12 +29,37 @@ impl<C: RewindableCache> Kept<C> {
         n_held
     }
 
-    /// Runs `tokens` after those held and gives the logits asked for.
-    pub async fn extend<M>(&mut self, model: &M, tokens: &[u32], want: Want) -> Result<Vec<f32>, OpsError>
+    /// Runs `tokens` after those held.
+    pub async fn append<M>(&mut self, model: &M, tokens: &[u32]) -> Result<(), OpsError>
     where
         M: LanguageModel<Cache = C>,
     {
-        let logits = model.logits(tokens, &mut self.cache, want).await?;
+        model.append(tokens, &mut self.cache).await?;
+        self.ids.extend_from_slice(tokens);
+        Ok(())
+    }
+
+    /// Runs `tokens` after those held and chooses the next.
+    pub async fn pick<M>(
+        &mut self,
+        model: &M,
+        tokens: &[u32],
+        choice: &Choice,
+    ) -> Result<Result<Picked, SampleError>, OpsError>
+    where
+        M: LanguageModel<Cache = C>,
+    {
+        let picked = model.pick(tokens, &mut self.cache, choice).await?;
+        self.ids.extend_from_slice(tokens);
+        Ok(picked)
+    }
+
+    /// Runs `tokens` after those held and gives the logits after each.
+    pub async fn logits<M>(&mut self, model: &M, tokens: &[u32]) -> Result<Vec<f32>, OpsError>
+    where
+        M: LanguageModel<Cache = C>,
+    {
+        let logits = model.logits(tokens, &mut self.cache).await?;
         self.ids.extend_from_slice(tokens);
         Ok(logits)
     }

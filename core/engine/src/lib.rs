@@ -20,10 +20,11 @@ mod sequence;
 mod stats;
 
 pub use engine::{Engine, EngineConfig};
-pub use error::{ComputeError, EngineError, SampleError};
+pub use error::{ComputeError, EngineError};
 pub use event::{Event, FinishReason};
 pub use model::{LanguageModel, RewindableCache};
 pub use request::{Request, SequenceId};
-pub use sampler::{Picked, log_prob, sample, uniform};
+pub use samara_ops::{Choice, Picked, SampleError, log_prob};
+pub use sampler::uniform;
 pub use sampling::Sampling;
 pub use stats::Stats;

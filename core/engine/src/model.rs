@@ -1,9 +1,9 @@
-//! What the engine needs of a model: ids in, logits out, and a cache that can go back.
+//! What the engine needs of a model: ids in, a token or logits out, and a cache that can go back.
 
 use std::future::Future;
 
 use samara_model::{Decoder, KvCache, Want};
-use samara_ops::OpsError;
+use samara_ops::{Adjustments, Choice, OpsError, Picked, SampleError, pick, read_picked};
 
 /// A model that continues token ids. [`Decoder`] is one; the engine's tests have another.
 pub trait LanguageModel {
@@ -19,16 +19,28 @@ pub trait LanguageModel {
     /// An empty cache for sequences of up to `capacity_tokens`, run in chunks of up to `max_chunk_tokens`.
     fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> Self::Cache;
 
-    /// Appends `tokens` `[T]` to the cache and gives the logits `[V]` after the last of them, or `[T, V]` after each.
+    /// Appends `tokens` `[T]` to the cache and waits until they are in.
     ///
     /// # Errors
-    /// The device gave no answer. The cache must then not be used again.
-    fn logits(
+    /// The device gave no answer. The cache must then not be used again; the same holds for the other two.
+    fn append(&self, tokens: &[u32], cache: &mut Self::Cache) -> impl Future<Output = Result<(), OpsError>>;
+
+    /// Appends `tokens` `[T]` to the cache and chooses a token after the last of them.
+    ///
+    /// # Errors
+    /// As [`LanguageModel::append`]; the inner error says why no token could be chosen, and the cache is good.
+    fn pick(
         &self,
         tokens: &[u32],
         cache: &mut Self::Cache,
-        want: Want,
-    ) -> impl Future<Output = Result<Vec<f32>, OpsError>>;
+        choice: &Choice,
+    ) -> impl Future<Output = Result<Result<Picked, SampleError>, OpsError>>;
+
+    /// Appends `tokens` `[T]` to the cache and gives the logits `[T, V]` after each.
+    ///
+    /// # Errors
+    /// As [`LanguageModel::append`].
+    fn logits(&self, tokens: &[u32], cache: &mut Self::Cache) -> impl Future<Output = Result<Vec<f32>, OpsError>>;
 }
 
 /// A cache of the first tokens of a sequence.
@@ -56,8 +68,24 @@ impl LanguageModel for Decoder {
         Decoder::new_cache(self, capacity_tokens, max_chunk_tokens)
     }
 
-    async fn logits(&self, tokens: &[u32], cache: &mut KvCache, want: Want) -> Result<Vec<f32>, OpsError> {
-        samara_ops::read_f32(self.forward(tokens, cache, want)).await
+    async fn append(&self, tokens: &[u32], cache: &mut KvCache) -> Result<(), OpsError> {
+        Decoder::append(self, tokens, cache);
+        cache.wait().await
+    }
+
+    async fn pick(
+        &self,
+        tokens: &[u32],
+        cache: &mut KvCache,
+        choice: &Choice,
+    ) -> Result<Result<Picked, SampleError>, OpsError> {
+        let adjustments = Adjustments::upload(&choice.adjustments, self.device());
+        let logits = self.forward(tokens, cache, Want::Last);
+        read_picked(pick(&logits, adjustments.as_ref(), choice)).await
+    }
+
+    async fn logits(&self, tokens: &[u32], cache: &mut KvCache) -> Result<Vec<f32>, OpsError> {
+        samara_ops::read_f32(self.forward(tokens, cache, Want::All)).await
     }
 }
 

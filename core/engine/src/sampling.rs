@@ -1,17 +1,19 @@
-//! The sampling settings and their ranges. Plain data; the rules themselves are in [`crate::sample`].
+//! The sampling settings and their ranges. Plain data; the rules themselves are operations, [`samara_ops::pick`].
 
 use crate::EngineError;
 
 /// How a token is chosen from its logits. The default is greedy.
 ///
-/// The settings apply in this order: logit bias, penalties, temperature, top-k, top-p, min-p, draw.
+/// The settings apply in this order: logit bias, penalties, temperature, top-k, top-p, min-p, draw. Devices compute in f32,
+/// so a draw within rounding of the border between two tokens may fall to either, device by device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
     /// Divides the logits; 0 takes the highest logit and draws nothing. Range: finite, >= 0.
     pub temperature: f32,
     /// Keeps the `top_k` highest logits, and any equal to the lowest of them. 0 keeps all.
     pub top_k: usize,
-    /// Keeps the fewest most likely tokens whose probabilities reach `top_p`, the one that crosses it included.
+    /// Keeps the fewest most likely tokens whose probabilities reach `top_p`, the one that crosses it included, and any
+    /// equal to that one.
     /// Range: (0, 1]; 1 keeps all.
     pub top_p: f32,
     /// Keeps tokens at least `min_p` times as likely as the likeliest. Range: [0, 1]; 0 keeps all.

@@ -1,10 +1,9 @@
 //! How likely the model finds given tokens.
 
-use samara_model::Want;
+use samara_ops::{check_finite, log_prob};
 
 use crate::engine::aligned;
 use crate::request::check_ids;
-use crate::sampler::{check_finite, log_prob};
 use crate::{ComputeError, Engine, EngineError, LanguageModel};
 
 /// Logits of one chunk stay below this, well inside the smallest binding that WebGPU grants (128 MiB).
@@ -26,7 +25,7 @@ impl<M: LanguageModel> Engine<M> {
         let mut log_probs = Vec::with_capacity(ids.len());
         let mut position = 0;
         for chunk in ids.chunks(self.score_chunk_tokens()) {
-            let logits = kept.extend(&self.model, chunk, Want::All).await.map_err(device)?;
+            let logits = kept.logits(&self.model, chunk).await.map_err(device)?;
             for row in logits.chunks_exact(self.model.vocab_size()) {
                 check_finite(row).map_err(|source| EngineError::Score(ComputeError::Sample { position, source }))?;
                 on_row(position, row);

@@ -1,11 +1,11 @@
-//! One sequence on its way: its tokens, and what a row of logits does to it.
+//! One sequence on its way: its tokens, how the next is chosen, and what a chosen one does to it.
 
 use std::ops::Range;
 
 use samara_ops::counts::Counts;
 
-use crate::sampler::{sample, uniform};
-use crate::{Event, FinishReason, Request, SampleError, SequenceId, Stats};
+use crate::sampler::{choice, uniform};
+use crate::{Choice, Event, FinishReason, Picked, Request, SequenceId, Stats};
 
 /// A submitted request and what has become of it.
 pub(crate) struct Sequence {
@@ -27,14 +27,18 @@ impl Sequence {
         &self.tokens
     }
 
-    /// Chooses the next token from the logits after the last one.
-    pub fn choose(&mut self, logits: &[f32]) -> Result<Event, SampleError> {
+    /// How the token after the last one is chosen.
+    pub fn choice(&self) -> Choice {
         let Request { sampling, logit_limit, .. } = &self.request;
-        let draw = uniform(sampling.seed, self.stats.generated_tokens as u64);
-        let picked = sample(logits, *logit_limit, &self.tokens, sampling, draw)?;
-        self.tokens.push(picked.token);
+        let uniform = uniform(sampling.seed, self.stats.generated_tokens as u64);
+        choice(sampling, *logit_limit, &self.tokens, uniform)
+    }
+
+    /// Goes on with a chosen token.
+    pub fn push(&mut self, Picked { token, logprob }: Picked) -> Event {
+        self.tokens.push(token);
         self.stats.generated_tokens += 1;
-        Ok(Event::Token { id: self.id, token: picked.token, logprob: picked.logprob })
+        Event::Token { id: self.id, token, logprob }
     }
 
     /// The ending, if the token just chosen is the last.

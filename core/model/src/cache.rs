@@ -5,7 +5,7 @@
 //! nothing. What a ring has overwritten is gone; that is why not every rewind is possible.
 
 use burn::tensor::Device;
-use samara_ops::{HeadShape, LayerCache, RopeTable, Step};
+use samara_ops::{HeadShape, LayerCache, OpsError, RopeTable, Step};
 
 use crate::config::{Attention, Config};
 
@@ -76,6 +76,14 @@ impl KvCache {
     /// Bytes on the device for keys and values.
     pub fn n_bytes(&self) -> usize {
         self.layers.iter().map(|layer| layer.n_bytes() as usize).sum()
+    }
+
+    /// Waits until the device has computed all tokens of the cache.
+    ///
+    /// # Errors
+    /// The device gave no answer.
+    pub async fn wait(&self) -> Result<(), OpsError> {
+        self.step.wait().await
     }
 
     /// Announces the next tokens to the device.

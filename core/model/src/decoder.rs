@@ -74,6 +74,11 @@ impl Decoder {
         &self.config
     }
 
+    /// The device that holds the weights.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// Bytes of all weights on the device.
     pub fn n_bytes(&self) -> u64 {
         let layers = self.layers.iter().map(Layer::n_bytes).sum::<u64>();

@@ -2,6 +2,8 @@
 //!
 //! Kernels read it instead of getting new arguments, so one decode step is launch for launch the same as the next.
 
+use crate::error::OpsError;
+use crate::readback::read_u32;
 use crate::run;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
@@ -50,6 +52,17 @@ impl Step {
     /// The device that holds the buffer.
     pub fn device(&self) -> Device {
         self.device.clone()
+    }
+
+    /// Waits until the device has done all that it was given before, and brings nothing but this buffer back.
+    ///
+    /// # Errors
+    /// If the device was lost, a launch before it failed, or memory ran out.
+    pub async fn wait(&self) -> Result<(), OpsError> {
+        match &self.buffer {
+            Some(buffer) => read_u32(buffer.clone()).await.map(drop),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn buffer(&self) -> run::Buffer {

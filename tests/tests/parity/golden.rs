@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use safetensors::SafeTensors;
 use samara_formats::{Checkpoint, HuggingFaceFiles};
+use samara_ops::{Picked, log_prob};
 use serde_json::Value;
 
 /// Folders, each with a checkpoint as its family publishes it.
@@ -117,6 +118,20 @@ impl Golden {
 
     pub fn first(&self, n_tokens: usize) -> Result<&[u32]> {
         self.ids.get(..n_tokens).context("too few golden ids")
+    }
+
+    /// Compares `found` with the likeliest token after the one at `position`.
+    pub fn check_likeliest(&self, position: usize, found: Picked) -> Result<()> {
+        let vocab_size = self.logits.len() / self.ids.len();
+        let row = self.logits.chunks_exact(vocab_size).nth(position).context("too few golden logits")?;
+        let best = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let logit = *row.get(found.token as usize).context("an id beyond the vocabulary")?;
+        // Each of two logits, and the logarithm of the sum over all, may be off by the tolerance.
+        let allowed = 2.0 * TOLERANCE * self.max_logit;
+        ensure!(best - logit <= allowed, "{found:?} is {} below the best, more than {allowed}", best - logit);
+        let off = (log_prob(row, found.token) as f32 - found.logprob).abs();
+        ensure!(off <= allowed, "the log-probability of {found:?} is off by {off}, more than {allowed}");
+        Ok(())
     }
 
     /// Compares `found` with the golden logits of the tokens in `rows`.

@@ -10,9 +10,10 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 use golden::Golden;
+use samara_engine::LanguageModel;
 use samara_model::{Attention, Decoder, DeviceMemory, KvCache, NormPlacement, Want};
 use samara_ops::{
-    counts,
+    Adjustment, Choice, Draw, counts,
     device::{self, DeviceChoice, Limits, OpenDevice},
     read_f32,
 };
@@ -128,25 +129,49 @@ fn bytes_told_before_loading_are_those_taken() {
     });
 }
 
-/// What one more token costs is the same for every token, and known.
+/// What one more token costs is the same for every token, and known: position and ids go up, eight bytes come back.
 #[test]
-fn a_decode_step_is_one_upload_one_readback_and_a_fixed_list_of_launches() {
+fn a_decode_step_is_one_submit_one_readback_and_a_fixed_list_of_launches() {
     check_all(golden::miniatures(), |model, golden, open| {
         let config = model.config();
         let norms = if config.placement == NormPlacement::Sandwich { 2 } else { 0 };
         let experts = if config.moe.is_some() { 3 } else { 0 };
-        let launches = (config.n_layers * (9 + norms + experts) + 3) as u64;
+        let logits_launches = (config.n_layers * (9 + norms + experts) + 3) as u64;
         let mut cache = model.new_cache(CAPACITY, 8);
         feed(model, &mut cache, golden.first(8)?, Want::Last)?;
-        for token in golden.ids.chunks(1).skip(8).take(3) {
+        let steps = golden.ids.chunks(1).skip(8).zip(choices().into_iter().cycle()).take(6);
+        for (token, (choice, launches, uploads)) in steps {
             let before = counts::read();
-            feed(model, &mut cache, token, Want::Last)?;
+            pollster::block_on(LanguageModel::pick(model, token, &mut cache, &choice))??;
             let step = counts::read() - before;
-            let expected = if open.adapter.is_some() { (launches, 1, 1, 1) } else { (0, 0, 1, 1) };
-            let found = (step.launches, step.uploads, step.submits, step.readbacks);
-            ensure!(found == expected, "{step:?}, expected {expected:?}");
+            let gpu = open.adapter.is_some();
+            let expected = if gpu { (logits_launches + launches, uploads, 1, 1, 8) } else { (0, 0, 1, 1, 8) };
+            let found = (step.launches, step.uploads, step.submits, step.readbacks, step.readback_bytes);
+            ensure!(found == expected, "{step:?}, expected {expected:?} for {choice:?}");
         }
         Ok(())
+    });
+}
+
+/// The kinds of choices, with their launches after the logits and the uploads of the whole step.
+fn choices() -> [(Choice, u64, u64); 3] {
+    let draw = Some(Draw { temperature: 0.8, top_k: 9, top_p: 0.9, min_p: 0.01, uniform: 0.4 });
+    let adjustments = vec![Adjustment { repetition: 1.2, ..Adjustment::none(3) }];
+    let greedy = Choice { adjustments: Vec::new(), limit: usize::MAX, draw: None };
+    let drawn = Choice { draw, ..greedy.clone() };
+    let adjusted = Choice { adjustments, ..drawn.clone() };
+    [(greedy, 1, 1), (drawn, 2, 1), (adjusted, 3, 2)]
+}
+
+/// The engine's choice is the likeliest of the golden logits, whichever way the prompt went in.
+#[test]
+fn the_likeliest_token_is_that_of_the_official_implementation() {
+    check_all(golden::miniatures(), |model, golden, _| {
+        let [(greedy, ..), _, _] = choices();
+        let mut cache = model.new_cache(CAPACITY, 8);
+        pollster::block_on(LanguageModel::append(model, golden.first(8)?, &mut cache))?;
+        let picked = pollster::block_on(LanguageModel::pick(model, &golden.ids[8..13], &mut cache, &greedy))??;
+        golden.check_likeliest(12, picked)
     });
 }
 

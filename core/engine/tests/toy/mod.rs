@@ -6,9 +6,8 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::task::Poll;
 
-use samara_engine::{LanguageModel, RewindableCache};
-use samara_model::Want;
-use samara_ops::OpsError;
+use samara_engine::{Choice, LanguageModel, Picked, RewindableCache, SampleError};
+use samara_ops::{OpsError, pick_on_host};
 
 pub const VOCAB_SIZE: usize = 24;
 
@@ -44,15 +43,29 @@ impl LanguageModel for Toy {
         ToyCache { ids: Vec::new(), capacity_tokens, max_chunk_tokens, slack_tokens: self.slack_tokens }
     }
 
-    async fn logits(&self, tokens: &[u32], cache: &mut ToyCache, want: Want) -> Result<Vec<f32>, OpsError> {
+    async fn append(&self, tokens: &[u32], cache: &mut ToyCache) -> Result<(), OpsError> {
         assert!(!tokens.is_empty() && tokens.len() <= cache.max_chunk_tokens);
-        let start = cache.ids.len();
         cache.ids.extend_from_slice(tokens);
         assert!(cache.ids.len() <= cache.capacity_tokens);
         self.calls.borrow_mut().push(tokens.len());
         pend_once().await;
-        let first = if want == Want::All { start } else { cache.ids.len() - 1 };
-        Ok((first..cache.ids.len()).flat_map(|last| self.row(&cache.ids[..=last])).collect())
+        Ok(())
+    }
+
+    async fn pick(
+        &self,
+        tokens: &[u32],
+        cache: &mut ToyCache,
+        choice: &Choice,
+    ) -> Result<Result<Picked, SampleError>, OpsError> {
+        self.append(tokens, cache).await?;
+        Ok(pick_on_host(&self.row(&cache.ids), choice))
+    }
+
+    async fn logits(&self, tokens: &[u32], cache: &mut ToyCache) -> Result<Vec<f32>, OpsError> {
+        let start = cache.ids.len();
+        self.append(tokens, cache).await?;
+        Ok((start..cache.ids.len()).flat_map(|last| self.row(&cache.ids[..=last])).collect())
     }
 }
 
