@@ -20,8 +20,11 @@ pub struct Counts {
     pub readback_bytes: u64,
 }
 
-/// How many launches the runtime gathers before it submits them by itself.
-pub(crate) const LAUNCHES_PER_SUBMIT: usize = 256;
+/// How many launches the runtime gathers before it submits them by itself: more than a decode step of 50 layers has.
+///
+/// No more than 512, because CubeCL keeps that many `Params`: one submission with more different ones would overwrite
+/// some that it has yet to read.
+pub(crate) const LAUNCHES_PER_SUBMIT: usize = 512;
 
 thread_local! {
     static COUNTS: Cell<Counts> = const { Cell::new(Counts { launches: 0, submits: 0, uploads: 0, readbacks: 0, readback_bytes: 0 }) };
