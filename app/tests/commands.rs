@@ -151,6 +151,7 @@ fn score_gives_log_probabilities_and_logits() {
 fn one_token_has_no_perplexity() {
     let report = json(&["score", "--ids", "5", "--json"]);
     assert!(report["perplexity"].is_null() && report["bits_per_byte"].is_null());
+    assert!(text(&["score", "--ids", "5"]).contains("log-probability  0.0000\n"), "no minus before nothing");
 }
 
 #[test]

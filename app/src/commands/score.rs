@@ -101,7 +101,8 @@ fn score(session: &mut Session, ids: &[u32], args: &ScoreArgs) -> anyhow::Result
 }
 
 fn report(dialect: &Dialect, ids: Vec<u32>, logprobs: &[f64], device: String) -> Report {
-    let total: f64 = logprobs.iter().sum();
+    // Not `sum`, which gives -0 where there is nothing to add.
+    let total = logprobs.iter().fold(0.0, |total, logprob| total + logprob);
     let n_bytes = ids.iter().skip(1).map(|&id| text_bytes(dialect, id)).sum();
     let bits = -total / std::f64::consts::LN_2;
     Report {
