@@ -1,4 +1,5 @@
 //! Two devices that must agree, and what tests fill them with.
+#![allow(dead_code, reason = "each test program uses a part of this")]
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use samara_ops::device::{DeviceChoice, Limits, OpenDevice, open};

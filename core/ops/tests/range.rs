@@ -1,0 +1,88 @@
+//! Numbers beyond what 16 bits hold, on both devices: other runtimes gave NaN here, or the same token for ever.
+//!
+//! Values are chosen so that the right answer is known without a reference.
+
+mod pair;
+
+use burn::tensor::Tensor;
+use pair::{Pair, matrix, pair};
+use samara_ops::device::{Kernels, OpenDevice};
+use samara_ops::*;
+
+/// Runs `check` on the CPU and with both families of kernels on the adapter.
+fn on_each(check: impl Fn(&OpenDevice)) {
+    let Some(Pair { gpu, cpu }) = pair() else { return };
+    for kernels in [Kernels::Workgroup, Kernels::Invocation] {
+        check(&OpenDevice { kernels, ..gpu.clone() });
+    }
+    check(&cpu);
+}
+
+fn read<const R: usize>(tensor: Tensor<R>) -> Vec<f32> {
+    pollster::block_on(read_f32(tensor)).unwrap()
+}
+
+/// `n_rows` of the same 16-bit floats.
+fn rows_of_halves(format: Format, row: &[u16], n_rows: usize, open: &OpenDevice) -> Weight {
+    let bytes: Vec<u8> = row.repeat(n_rows).iter().flat_map(|half| half.to_le_bytes()).collect();
+    let mut builder = WeightBuilder::new(row.len(), open);
+    builder.push_rows_halves(format, &bytes);
+    builder.finish()
+}
+
+/// Ones, as codes with a scale of one.
+fn rows_of_codes(n_in: usize, n_rows: usize, open: &OpenDevice) -> Weight {
+    let mut builder = WeightBuilder::new(n_in, open);
+    builder.push_rows_codes(Format::Q8_0, &vec![1; n_in * n_rows], &[0x00, 0x3c].repeat(n_in / 32 * n_rows));
+    builder.finish()
+}
+
+/// The feed-forward width of OLMo 2 7B, with activations of 60: whole numbers, so every order of adding is exact.
+#[test]
+fn sums_beyond_16_bits_are_exact() {
+    const N_IN: usize = 11_008;
+    on_each(|open| {
+        let weights = [
+            rows_of_halves(Format::F16, &[0x3c00; N_IN], 5, open),
+            rows_of_halves(Format::Bf16, &[0x3f80; N_IN], 5, open),
+            rows_of_codes(N_IN, 5, open),
+        ];
+        for (weight, n_tokens) in weights.iter().flat_map(|weight| [1, 3, 9].map(|n_tokens| (weight, n_tokens))) {
+            let x = matrix(&vec![60.0; n_tokens * N_IN], n_tokens, &open.device);
+            assert_eq!(read(linear(&x, weight)), vec![660_480.0; n_tokens * 5], "{n_tokens} tokens on {}", open.name);
+        }
+    });
+}
+
+/// A residual stream may outgrow 65504; its norm is a number all the same.
+#[test]
+fn norms_of_large_activations_are_numbers() {
+    const WIDTH: usize = 2048;
+    on_each(|open| {
+        let x: Vec<f32> = (0..WIDTH).map(|i| if i % 2 == 0 { 1e6 } else { -1e6 }).collect();
+        for kind in [NormKind::Rms, NormKind::Layer] {
+            let norm_of = Norm { kind, weight: vector(&[1.0; WIDTH], &open.device), eps: 1e-5 };
+            let y = read(norm(&matrix(&x, 1, &open.device), &norm_of));
+            // The mean of n squares, each rounded once, is off by at most sqrt(n) eps of itself.
+            let bound = 2.0 * (WIDTH as f32).sqrt() * f32::EPSILON;
+            let off = y.iter().zip(&x).map(|(y, x)| (y - x.signum()).abs()).fold(0.0, f32::max);
+            assert!(off <= bound, "{kind:?} on {}: {off:e}", open.name);
+        }
+    });
+}
+
+/// The smallest normal and the largest values of both kinds; those of `bf16` go far beyond `f16`.
+#[test]
+fn sixteen_bit_weights_keep_their_extremes() {
+    let f16 = [(0x8000, -0.0), (0x0400, 6.103_515_6e-5), (0x3c01, 1.000_976_6), (0x7bff, 65504.0), (0xfbff, -65504.0)];
+    let bf16 = [(0x8000, -0.0), (0x0080, f32::MIN_POSITIVE), (0x4780, 65536.0), (0x7f7f, f32::from_bits(0x7f7f_0000))];
+    on_each(|open| {
+        for (format, cases) in [(Format::F16, &f16[..]), (Format::Bf16, &bf16)] {
+            let (row, expected): (Vec<u16>, Vec<f32>) = cases.iter().copied().cycle().take(32).unzip();
+            let mut step = Step::new(1, &open.device);
+            step.set(0, &[0]);
+            let found = read(embed(&step, &rows_of_halves(format, &row, 1, open), 1.0));
+            assert_eq!(found, expected, "{format:?} on {}", open.name);
+        }
+    });
+}
