@@ -2,6 +2,7 @@
 //!
 //! `tests/fetch.sh` brings the files into a cache folder and `tests/golden/real.py` made the golden values from the same
 //! files. Without them these tests skip aloud; `REQUIRE_MODELS=1`, which `test.sh` sets, makes that a failure.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;
 

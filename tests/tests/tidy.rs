@@ -1,4 +1,5 @@
 //! Rules of the house that a reviewer would otherwise have to remember.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

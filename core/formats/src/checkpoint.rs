@@ -20,6 +20,7 @@ pub struct Checkpoint {
 
 /// What a model says about itself, in the words of its format.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "an open model has one, so a box would save nothing")]
 pub enum Metadata {
     Gguf(GgufMetadata),
     HuggingFace(HuggingFaceMetadata),

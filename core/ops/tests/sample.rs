@@ -2,6 +2,7 @@
 //!
 //! A device computes in f32: where a draw lies within [`DRAW`] of the border between two shares, either is right. All else
 //! must be equal, and a log-probability within a bound that counts the roundings of its sum.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod pair;
 
