@@ -1,6 +1,7 @@
 //! The command line as a whole.
 
-use clap::Parser;
+use clap::builder::Resettable;
+use clap::{Arg, Command as Clap, Parser};
 
 use crate::commands::Command;
 
@@ -18,12 +19,20 @@ Examples:
 
 #[derive(Parser, Debug)]
 #[command(name = "samara", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 100)]
+#[command(mut_subcommands(without_empty_variables))]
 pub(crate) struct Cli {
     /// Say on stderr which device is used and why
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// A variable that is set to nothing counts as not set, as a script leaves it that has no value for it.
+fn without_empty_variables(command: Clap) -> Clap {
+    let is_empty = |arg: &Arg| arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
+    let heeded = |arg: Arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg };
+    command.mut_args(heeded).mut_subcommands(without_empty_variables)
 }
 
 #[cfg(test)]

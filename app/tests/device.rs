@@ -39,6 +39,14 @@ fn the_cpu_serves_where_there_is_no_vulkan() {
 }
 
 #[test]
+fn a_variable_set_to_nothing_is_not_set() {
+    let mut generate = samara(&["generate", "--prompt", "Hi", "--max-tokens", "1"]);
+    assert!(generate.env("SAMARA_DEVICE", "").output().unwrap().status.success());
+    let mut pull = samara(&["pull", "--list"]);
+    assert!(pull.env("SAMARA_MODELS", "").env("HF_ENDPOINT", "").output().unwrap().status.success());
+}
+
+#[test]
 fn an_adapter_tells_its_limits() {
     let Some(adapter) = adapter() else { return };
     for field in ["name", "backend", "driver", "kind", "features"] {
