@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use samara_model::{Decoder, KvCache, Want};
-use samara_ops::{Adjustments, Choice, OpsError, Picked, SampleError, pick, read_picked};
+use samara_ops::{Choice, OpsError, Picked, SampleError, read_picked};
 
 /// A model that continues token ids. [`Decoder`] is one; the engine's tests have another.
 pub trait LanguageModel {
@@ -79,9 +79,7 @@ impl LanguageModel for Decoder {
         cache: &mut KvCache,
         choice: &Choice,
     ) -> Result<Result<Picked, SampleError>, OpsError> {
-        let adjustments = Adjustments::upload(&choice.adjustments, self.device());
-        let logits = self.forward(tokens, cache, Want::Last);
-        read_picked(pick(&logits, adjustments.as_ref(), choice)).await
+        read_picked(Decoder::pick(self, tokens, cache, choice)).await
     }
 
     async fn logits(&self, tokens: &[u32], cache: &mut KvCache) -> Result<Vec<f32>, OpsError> {

@@ -5,9 +5,11 @@
 
 mod build;
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 use samara_formats::Checkpoint;
-use samara_ops::{self as ops, Activation, AttentionSpec, Norm, QkSpec, Weight, device::OpenDevice};
+use samara_ops::{
+    self as ops, Activation, Adjustments, AttentionSpec, Choice, Norm, QkSpec, Weight, device::OpenDevice,
+};
 
 use crate::{
     Config, KvCache, LoadProgress, ModelError,
@@ -101,7 +103,53 @@ impl Decoder {
     /// Asks for `1 <= T <= cache.max_chunk()` tokens that pass [`Config::check_tokens`] and fit
     /// the cache's capacity; callers prove that where tokens come in.
     pub fn forward(&self, tokens: &[u32], cache: &mut KvCache, want: Want) -> Tensor<2> {
-        let hidden = self.hidden(tokens, cache);
+        cache.begin(tokens, 0.0);
+        let logits = self.logits(cache, want);
+        cache.end(tokens.len());
+        logits
+    }
+
+    /// Appends tokens to the cache as [`Decoder::forward`] does, without computing logits: for
+    /// all chunks of a prompt but its last.
+    pub fn append(&self, tokens: &[u32], cache: &mut KvCache) {
+        cache.begin(tokens, 0.0);
+        self.hidden(cache);
+        cache.end(tokens.len());
+    }
+
+    /// Appends tokens to the cache as [`Decoder::forward`] does and chooses the one after them; for
+    /// [`samara_ops::read_picked`].
+    ///
+    /// Single tokens that are chosen alike, one after another, become a recorded list of launches.
+    pub fn pick(&self, tokens: &[u32], cache: &mut KvCache, choice: &Choice) -> Tensor<1, Int> {
+        let adjustments = Adjustments::upload(&choice.adjustments, &self.device);
+        cache.begin(tokens, choice.uniform());
+        let picked = match tokens {
+            [_] if adjustments.is_none() => self.step(cache, choice),
+            _ => self.picked(cache, adjustments.as_ref(), choice),
+        };
+        cache.end(tokens.len());
+        picked
+    }
+
+    fn step(&self, cache: &mut KvCache, choice: &Choice) -> Tensor<1, Int> {
+        if cache.replay.is_due(choice) {
+            let recording = ops::record(&self.device, || self.picked(cache, None, choice));
+            cache.replay.keep(choice, recording);
+        }
+        match cache.replay.find(choice) {
+            Some(recording) => recording.replay(),
+            None => self.picked(cache, None, choice),
+        }
+    }
+
+    fn picked(&self, cache: &mut KvCache, adjustments: Option<&Adjustments>, choice: &Choice) -> Tensor<1, Int> {
+        let logits = self.logits(cache, Want::Last);
+        ops::pick(&logits, adjustments, &cache.step, choice)
+    }
+
+    fn logits(&self, cache: &mut KvCache, want: Want) -> Tensor<2> {
+        let hidden = self.hidden(cache);
         let rows = match want {
             Want::Last => ops::last_row(&hidden),
             Want::All => hidden,
@@ -109,21 +157,13 @@ impl Decoder {
         ops::linear(&rows, self.head.as_ref().unwrap_or(&self.embed))
     }
 
-    /// Appends tokens to the cache as [`Decoder::forward`] does, without computing logits: for
-    /// all chunks of a prompt but its last.
-    pub fn append(&self, tokens: &[u32], cache: &mut KvCache) {
-        self.hidden(tokens, cache);
-    }
-
-    /// The stream after the final norm, `[T, D]`.
-    fn hidden(&self, tokens: &[u32], cache: &mut KvCache) -> Tensor<2> {
-        cache.begin(tokens);
+    /// The stream after the final norm, `[T, D]`, of the tokens that the cache has been told of.
+    fn hidden(&self, cache: &mut KvCache) -> Tensor<2> {
         let mut stream = self.enter(cache);
         let KvCache { layers, ropes, step, .. } = cache;
         for (layer, keys_values) in self.layers.iter().zip(layers) {
             stream = layer.forward(stream, ropes, step, keys_values);
         }
-        cache.end(tokens.len());
         stream.input
     }
 

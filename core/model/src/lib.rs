@@ -14,7 +14,8 @@ mod exit;
 mod load;
 pub mod memory;
 mod names;
-pub mod rope;
+pub mod replay;
+mod rope;
 
 pub use self::{
     cache::KvCache,

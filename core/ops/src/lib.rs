@@ -8,9 +8,8 @@
 //! It never sees a file, a token's text or a request. Shapes in the docs: B batch, T time, D model, H heads,
 //! K kv heads, C head width, F feed-forward, V vocabulary, E experts, k picks.
 
-#![forbid(unsafe_code)]
-
 mod attention;
+mod capture;
 pub mod counts;
 pub mod device;
 mod embed;
@@ -31,6 +30,7 @@ mod step;
 mod weight;
 
 pub use attention::{AttentionSpec, attention};
+pub use capture::{Recording, record};
 pub use embed::embed;
 pub use error::{OpsError, SampleError};
 pub use glu::{Activation, glu};

@@ -46,7 +46,7 @@ fn bound(factor: f32, n: usize, magnitude: f32) -> f32 {
 
 fn step(open: &OpenDevice, position: usize, ids: &[u32]) -> Step {
     let mut step = Step::new(ids.len(), &open.device);
-    step.set(position, ids);
+    step.set(position, ids, 0.0);
     step
 }
 
