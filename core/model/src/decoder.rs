@@ -84,7 +84,8 @@ impl Decoder {
     /// Bytes of all weights on the device.
     pub fn n_bytes(&self) -> u64 {
         let layers = self.layers.iter().map(Layer::n_bytes).sum::<u64>();
-        self.embed.n_bytes() + self.head.as_ref().map_or(0, Weight::n_bytes) + layers
+        let entry = self.entry.as_ref().map_or(0, Norm::n_bytes);
+        self.embed.n_bytes() + self.head.as_ref().map_or(0, Weight::n_bytes) + entry + layers
     }
 
     /// The most tokens that a cache on this device can hold: one layer's keys are one binding.
@@ -193,7 +194,9 @@ impl Layer {
     }
 
     fn n_bytes(&self) -> u64 {
-        self.qkv.n_bytes() + self.o.n_bytes() + self.feed_forward.n_bytes()
+        let norms = self.after_attention.norms().chain(self.after_feed_forward.norms());
+        let vectors = norms.map(Norm::n_bytes).sum::<u64>() + 4 * self.qk_norm.dims()[0] as u64;
+        self.qkv.n_bytes() + self.o.n_bytes() + self.feed_forward.n_bytes() + vectors
     }
 }
 

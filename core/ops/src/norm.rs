@@ -27,6 +27,13 @@ pub struct Norm {
     pub eps: f32,
 }
 
+impl Norm {
+    /// Bytes in device memory.
+    pub fn n_bytes(&self) -> u64 {
+        4 * self.weight.dims()[0] as u64
+    }
+}
+
 /// Where the residual stands.
 #[derive(Debug, Clone, Copy)]
 enum Placement {
