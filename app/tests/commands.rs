@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 
 use serde_json::{Value, json};
-use support::{arg, copy_of_tiny, json, output, samara, text, tiny};
+use support::{arg, check_refused, copy_of_tiny, json, output, samara, text, tiny};
 
 const GREEDY: [&str; 6] = ["generate", "--temperature", "0", "--max-tokens", "12", "--prompt"];
 
@@ -180,6 +180,19 @@ fn what_inspect_predicts_is_what_generate_takes() {
 }
 
 #[test]
+fn bench_model_measures_each_length() {
+    let small = ["bench", "model", "--tokens", "2", "--repetitions", "1"];
+    let report = json(&[&small[..], &["--prompts", "3", "--contexts", "0,5", "--json"]].concat());
+    for (rates, lengths) in [("prompts", &[3][..]), ("generation", &[0, 5])] {
+        let rates = report[rates].as_array().unwrap();
+        assert_eq!(rates.iter().map(|rate| rate["n_tokens"].as_u64().unwrap()).collect::<Vec<_>>(), lengths);
+        assert!(rates.iter().all(|rate| rate["tokens_per_s"].as_f64().unwrap() > 0.0), "{report}");
+    }
+    assert_eq!(report["readback_bytes_per_token"], 8.0);
+    check_refused(&[&small[..], &["--prompts", "100000"]].concat(), &["100002 tokens", "512"]);
+}
+
+#[test]
 fn chat_answers_each_line_of_a_pipe() {
     let settings = ["chat", "--temperature", "0", "--max-tokens", "8"];
     let run = samara(&settings).write_stdin("Hello\n\nWhat is your name?\n").output().unwrap();
@@ -218,7 +231,7 @@ fn an_unknown_chat_command_is_an_error_in_a_pipe() {
 
 #[test]
 fn help_is_there_for_every_command() {
-    for command in ["devices", "inspect", "tokenize", "generate", "chat", "score", "pull"] {
+    for command in ["devices", "inspect", "tokenize", "generate", "chat", "score", "pull", "bench"] {
         let help = text(&[command, "--help"]);
         assert!(help.contains("Examples:") && help.contains("--json"), "{command}");
     }

@@ -47,7 +47,7 @@ fn variants_that_are_not_built_are_refused_by_name() {
 #[test]
 fn chunks_across_the_window_give_the_logits_of_one_pass() {
     check_all(golden::miniatures(), |model, golden, _| {
-        for chunk in [1, 3, 8] {
+        for chunk in [1, 3, 8, 16] {
             for n_tokens in border_lengths(model) {
                 let mut cache = model.new_cache(CAPACITY, chunk);
                 let ids = golden.first(n_tokens)?;
