@@ -75,7 +75,10 @@ impl<'s> Generation<'s> {
     }
 
     async fn step(&mut self) -> Result<(), ChatError> {
-        self.recovery.restore(self.engine).await?;
+        // A cancelled generation only wants to be told so; its device is opened when there is work again.
+        if self.engine.active().is_some() {
+            self.recovery.restore(self.engine).await?;
+        }
         match self.engine.step().await {
             Ok(events) => events.into_iter().for_each(|event| self.take(event)),
             Err(EngineError::DeviceLost { reason }) => {

@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use samara_chat::{
-    ChatError, Conversation, Decoder, Model, Piece, Prompt, Reload, Sampling, Session, SessionConfig, Settings, Source,
-    Written,
+    ChatError, Conversation, Decoder, FinishReason, Model, Piece, Prompt, Reload, Sampling, Session, SessionConfig,
+    Settings, Source, Written,
 };
 use samara_ops::device::{DeviceChoice, Limits, OpenDevice, open};
 
@@ -118,6 +118,19 @@ fn a_source_is_opened_again_on_the_same_adapter() {
         }
     });
     assert_eq!((written, n_losses), (expected, 1));
+}
+
+#[test]
+fn cancelling_after_a_loss_does_not_wait_for_a_new_device() {
+    let Some(device) = gpu() else { return };
+    let reload = Reload::new(|| async { panic!("nobody needs the model") });
+    let mut session = Session::with_reload(model(&device), CONFIG, reload).unwrap();
+    device.lose();
+    let mut generation = session.generate(&asked().prompt(), &settings(0)).unwrap();
+    assert!(matches!(pollster::block_on(generation.next()), Ok(Some(Piece::DeviceLost { .. }))));
+    generation.cancel();
+    let Ok(Some(Piece::Done(done))) = pollster::block_on(generation.next()) else { panic!("it was cancelled") };
+    assert_eq!(done.reason, FinishReason::Cancelled);
 }
 
 #[test]
