@@ -66,7 +66,7 @@ fn continue_greedily(session: &mut Session, prompt: &Prompt, max_tokens: usize) 
         match block_on(generation.next()).unwrap() {
             Some(Piece::Text { text: more, .. }) => text += &more,
             Some(Piece::Done(done)) => return (done.written.ids, text),
-            Some(Piece::Progress { .. }) => {}
+            Some(Piece::Progress { .. } | Piece::DeviceLost { .. }) => {}
             None => panic!("a generation ends with Done"),
         }
     }

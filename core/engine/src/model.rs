@@ -16,6 +16,11 @@ pub trait LanguageModel {
     /// Most tokens that one sequence may hold.
     fn context_length(&self) -> usize;
 
+    /// Most tokens that a cache on the model's device can hold.
+    fn max_cache_tokens(&self) -> usize {
+        usize::MAX
+    }
+
     /// An empty cache for sequences of up to `capacity_tokens`, run in chunks of up to `max_chunk_tokens`.
     fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> Self::Cache;
 
@@ -64,13 +69,20 @@ impl LanguageModel for Decoder {
         self.config().context_length
     }
 
+    fn max_cache_tokens(&self) -> usize {
+        Decoder::max_cache_tokens(self)
+    }
+
     fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> KvCache {
         Decoder::new_cache(self, capacity_tokens, max_chunk_tokens)
     }
 
     async fn append(&self, tokens: &[u32], cache: &mut KvCache) -> Result<(), OpsError> {
-        Decoder::append(self, tokens, cache);
-        cache.wait().await
+        let results = async {
+            Decoder::append(self, tokens, cache);
+            cache.wait().await
+        };
+        self.faults().settle(results).await
     }
 
     async fn pick(
@@ -79,11 +91,13 @@ impl LanguageModel for Decoder {
         cache: &mut KvCache,
         choice: &Choice,
     ) -> Result<Result<Picked, SampleError>, OpsError> {
-        read_picked(Decoder::pick(self, tokens, cache, choice)).await
+        let picked = async { read_picked(Decoder::pick(self, tokens, cache, choice)).await };
+        self.faults().settle(picked).await
     }
 
     async fn logits(&self, tokens: &[u32], cache: &mut KvCache) -> Result<Vec<f32>, OpsError> {
-        samara_ops::read_f32(self.forward(tokens, cache, Want::All)).await
+        let results = async { samara_ops::read_f32(self.forward(tokens, cache, Want::All)).await };
+        self.faults().settle(results).await
     }
 }
 

@@ -8,7 +8,7 @@ mod build;
 use burn::tensor::{Device, Int, Tensor};
 use samara_formats::Checkpoint;
 use samara_ops::{
-    self as ops, Activation, Adjustments, AttentionSpec, Choice, Norm, QkSpec, Weight, device::OpenDevice,
+    self as ops, Activation, Adjustments, AttentionSpec, Choice, Faults, Norm, QkSpec, Weight, device::OpenDevice,
 };
 
 use crate::{
@@ -16,12 +16,14 @@ use crate::{
     cache::RopeTables,
     config::{Attention, Moe},
     exit::{Exit, Stream},
+    memory,
 };
 
 /// A model on a device.
 pub struct Decoder {
     config: Config,
     device: Device,
+    faults: Faults,
     max_binding_bytes: u64,
     embed: Weight,
     /// The norm before the first layer, where one stands there.
@@ -62,7 +64,7 @@ impl Decoder {
     ///
     /// # Errors
     /// What is wrong with the configuration or which tensor is missing, misshapen or unknown;
-    /// nothing is read before all shapes are proven.
+    /// nothing is read before all shapes are proven. Or what went wrong on the device.
     pub fn load(
         checkpoint: &Checkpoint,
         open: &OpenDevice,
@@ -81,6 +83,11 @@ impl Decoder {
         &self.device
     }
 
+    /// What has gone wrong on that device: results that were waited for without it may mean nothing.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
     /// Bytes of all weights on the device.
     pub fn n_bytes(&self) -> u64 {
         let layers = self.layers.iter().map(Layer::n_bytes).sum::<u64>();
@@ -90,13 +97,15 @@ impl Decoder {
 
     /// The most tokens that a cache on this device can hold: one layer's keys are one binding.
     pub fn max_cache_tokens(&self) -> usize {
-        let per_token = 4 * self.config.kv_width().max(self.config.head_dim) as u64;
-        usize::try_from(self.max_binding_bytes / per_token).unwrap_or(usize::MAX)
+        memory::max_cache_tokens(&self.config, self.max_binding_bytes)
     }
 
     /// An empty cache for `capacity_tokens`, to be filled in chunks of at most `max_chunk_tokens`.
     pub fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> KvCache {
-        KvCache::new(&self.config, capacity_tokens, max_chunk_tokens, &self.device)
+        let n_bytes = memory::kv_bytes(&self.config, capacity_tokens, max_chunk_tokens);
+        let doing = format!("making room for {capacity_tokens} tokens ({})", memory::readable(n_bytes));
+        let new = || KvCache::new(&self.config, capacity_tokens, max_chunk_tokens, &self.device);
+        self.faults.during(doing, new)
     }
 
     /// Appends `T` tokens to the cache and gives their logits, `[1, V]` or `[T, V]`.

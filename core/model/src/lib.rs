@@ -23,6 +23,6 @@ pub use self::{
     decoder::{Decoder, Want},
     error::ModelError,
     load::LoadProgress,
-    memory::DeviceMemory,
+    memory::{DeviceMemory, Room},
 };
 pub use samara_ops::{Activation, NormKind, QkNorm};
