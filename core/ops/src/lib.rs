@@ -11,6 +11,9 @@
 #![forbid(unsafe_code)]
 
 mod attention;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod bench;
+mod ceilings;
 pub mod counts;
 pub mod device;
 mod embed;
@@ -31,6 +34,7 @@ mod step;
 mod weight;
 
 pub use attention::{AttentionSpec, attention};
+pub use ceilings::{ceiling_copy, ceiling_multiply_add, stock_matmul};
 pub use embed::embed;
 pub use error::{OpsError, SampleError};
 pub use glu::{Activation, glu};

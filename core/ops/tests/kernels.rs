@@ -330,3 +330,28 @@ fn equal_router_logits_go_to_the_lower_expert() {
         assert_eq!(experts, [1, 2]);
     }
 }
+
+#[test]
+fn ceilings_match_their_references() {
+    let Some(pair) = pair() else { return };
+    for n_values in [4, 252, 4096, 4100, 70_000] {
+        let x = random(15, n_values, 3.0);
+        // Eight chains near 2; errors of earlier steps shrink by 0.75 each, so four roundings of a chain are left.
+        let bound = bound(4.0, 8, 8.0 * 10.0);
+        check(&format!("ceilings {n_values}"), &pair, &[n_values; 2], bound, |open| {
+            let x = vector(&x, &open.device);
+            vec![read(ceiling_copy(&x)), read(ceiling_multiply_add(&x, 5))]
+        });
+    }
+}
+
+#[test]
+fn stock_products_agree_with_ours() {
+    let Some(pair) = pair() else { return };
+    let (x, w) = (random(16, 3 * 64, 1.0), random(17, 20 * 64, 1.0));
+    check("stock_matmul", &pair, &[60], bound(4.0, 64, 32.0), |open| {
+        let stock = stock_matmul(&matrix(&x, 3, &open.device), &matrix(&w, 20, &open.device));
+        let ours = linear(&matrix(&x, 3, &open.device), &weight(&w, 64, 20, open));
+        vec![read(stock.clone() - ours), read(stock)]
+    });
+}
