@@ -24,7 +24,7 @@ pub enum Subject {
     /// [`crate::ceiling_copy`].
     CeilingCopy { n_values: usize },
     /// [`crate::ceiling_multiply_add`].
-    CeilingMultiplyAdd { n_values: usize, n_steps: u32 },
+    CeilingMultiplyAdd { n_values: usize, n_rounds: u32 },
     /// [`crate::linear`].
     Linear { format: Format, kernels: Kernels, n_tokens: usize, n_out: usize, n_in: usize },
     /// [`crate::stock_matmul`].

@@ -106,7 +106,7 @@ fn subjects() -> Vec<Subject> {
     }
     all.push(Subject::Penalise { vocab_size: 4099 });
     all.push(Subject::CeilingCopy { n_values: 70_004 });
-    all.push(Subject::CeilingMultiplyAdd { n_values: 70_004, n_steps: 9 });
+    all.push(Subject::CeilingMultiplyAdd { n_values: 70_004, n_rounds: 9 });
     all.push(Subject::StockMatmul { n_tokens: 3, n_out: 67, n_in: 512 });
     all
 }

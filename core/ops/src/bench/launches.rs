@@ -32,9 +32,9 @@ pub(super) fn of(subject: &Subject, open: &OpenDevice, cold_bytes: u64) -> Launc
             let x = vector(&fill::values(1, n_values), device);
             Box::new(move || Output::of(ceiling_copy(&x)))
         }
-        Subject::CeilingMultiplyAdd { n_values, n_steps } => {
+        Subject::CeilingMultiplyAdd { n_values, n_rounds } => {
             let x = vector(&fill::values(1, n_values), device);
-            Box::new(move || Output::of(ceiling_multiply_add(&x, n_steps)))
+            Box::new(move || Output::of(ceiling_multiply_add(&x, n_rounds)))
         }
         Subject::Linear { format, kernels, n_tokens, n_out, n_in } => {
             let open = OpenDevice { kernels, ..open.clone() };

@@ -1,7 +1,7 @@
 //! What an operation cannot do without: bytes that must move, arithmetic that must happen, and the error it may make.
 
 use super::Subject;
-use crate::ceilings::CHAINS;
+use crate::ceilings::FLOPS_PER_ROUND;
 use crate::weight::row_bytes;
 
 /// The least work of one call, however it is launched.
@@ -20,8 +20,8 @@ impl Subject {
         let work = |n_bytes: u64, n_flops: usize| Work { n_bytes, n_flops: n_flops as u64 };
         match *self {
             Self::CeilingCopy { n_values } => work(floats(2 * n_values), 0),
-            Self::CeilingMultiplyAdd { n_values, n_steps } => {
-                work(floats(2 * n_values), 2 * CHAINS as usize * n_values * n_steps as usize)
+            Self::CeilingMultiplyAdd { n_values, n_rounds } => {
+                work(floats(2 * n_values), FLOPS_PER_ROUND as usize * n_values * n_rounds as usize)
             }
             Self::Linear { format, n_tokens, n_out, n_in, .. } => {
                 let weights = n_out as u64 * row_bytes(format, n_in);
@@ -62,8 +62,8 @@ impl Subject {
         let of = |factor: f64, n: usize| factor * (n as f64).sqrt() * f64::from(f32::EPSILON);
         match *self {
             Self::CeilingCopy { .. } | Self::Greedy { .. } | Self::Sample { .. } => 0.0,
-            // Errors of earlier steps shrink by 0.75 a step, so four roundings are left of each chain.
-            Self::CeilingMultiplyAdd { .. } => of(8.0, CHAINS as usize),
+            // Errors of earlier steps shrink by 0.75 a step, so four roundings are left of each of the eight chains.
+            Self::CeilingMultiplyAdd { .. } => of(8.0, 8),
             Self::Linear { n_in, .. } | Self::StockMatmul { n_in, .. } => of(8.0, n_in),
             Self::Experts { n_in, .. } => of(16.0, n_in),
             Self::Embed { .. } | Self::Penalise { .. } => of(8.0, 1),

@@ -52,9 +52,9 @@ fn is_small(open: &OpenDevice) -> bool {
 }
 
 fn ceilings(open: &OpenDevice) -> [Subject; 2] {
-    let (n_bytes, n_steps) = if is_small(open) { (64 << 20, 32) } else { (256 << 20, 512) };
+    let (n_bytes, n_rounds) = if is_small(open) { (64 << 20, 8) } else { (256 << 20, 512) };
     let n_values = (open.max_binding_bytes.min(n_bytes) / 4) as usize;
-    [Subject::CeilingCopy { n_values }, Subject::CeilingMultiplyAdd { n_values: 1 << 21, n_steps }]
+    [Subject::CeilingCopy { n_values }, Subject::CeilingMultiplyAdd { n_values: 1 << 20, n_rounds }]
 }
 
 fn between_products(n_tokens: usize) -> [Subject; 5] {
