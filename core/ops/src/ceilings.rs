@@ -15,8 +15,6 @@ const COMPUTED_PER_GROUP: u64 = 64;
 /// Independent chains of each value of `ceiling_multiply_add`, and steps of each in a round.
 const CHAINS: u32 = 8;
 const STEPS: u32 = 4;
-/// A multiplication and an addition for each.
-pub(crate) const FLOPS_PER_ROUND: u64 = 2 * (CHAINS * STEPS) as u64;
 
 /// `y = x`.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,10 @@
 //! What an operation cannot do without: bytes that must move, arithmetic that must happen, and the error it may make.
 
 use super::Subject;
-use crate::ceilings::FLOPS_PER_ROUND;
 use crate::weight::row_bytes;
+
+/// Of each value of [`crate::ceiling_multiply_add`]: four steps of eight chains, and two for each.
+const FLOPS_PER_ROUND: usize = 64;
 
 /// The least work of one call, however it is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +23,7 @@ impl Subject {
         match *self {
             Self::CeilingCopy { n_values } => work(floats(2 * n_values), 0),
             Self::CeilingMultiplyAdd { n_values, n_rounds } => {
-                work(floats(2 * n_values), FLOPS_PER_ROUND as usize * n_values * n_rounds as usize)
+                work(floats(2 * n_values), FLOPS_PER_ROUND * n_values * n_rounds as usize)
             }
             Self::Linear { format, n_tokens, n_out, n_in, .. } => {
                 let weights = n_out as u64 * row_bytes(format, n_in);
