@@ -28,6 +28,9 @@ pub enum OpsError {
     /// The results could not be read: a buffer was too large, or a launch failed.
     #[error("the device could not return its results: {0}")]
     Readback(String),
+    /// A measurement gave no number.
+    #[error("the device could not time its work: {0}")]
+    Timing(String),
 }
 
 /// Why a row of logits gives no token.

@@ -9,7 +9,10 @@
 //! K kv heads, C head width, F feed-forward, V vocabulary, E experts, k picks.
 
 mod attention;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod bench;
 mod capture;
+mod ceilings;
 pub mod counts;
 pub mod device;
 mod embed;
@@ -32,6 +35,7 @@ mod weight;
 
 pub use attention::{AttentionSpec, attention};
 pub use capture::{Recording, record};
+pub use ceilings::{ceiling_copy, ceiling_multiply_add, stock_matmul};
 pub use embed::embed;
 pub use error::{OpsError, SampleError};
 pub use faults::{Faults, is_panic_of_loss};
