@@ -45,14 +45,14 @@ pub(super) struct OpsBenchArgs {
     #[arg(long, value_name = "ROWSxWIDTH,...", value_delimiter = ',', value_parser = size, default_value = "2048x2048,576x1536")]
     sizes: Vec<(usize, usize)>,
     /// Tokens at once
-    #[arg(long, value_name = "TOKENS,...", value_delimiter = ',', default_values_t = [1, 64])]
-    tokens: Vec<usize>,
+    #[arg(long, value_name = "TOKENS,...", value_delimiter = ',', default_values_t = [1, 64], value_parser = clap::value_parser!(u32).range(1..))]
+    tokens: Vec<u32>,
     /// Formats of the weights
     #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', value_parser = format, default_value = "f32,f16,q4_0,q4_1,q8_0,q4_k,q6_k")]
     formats: Vec<Format>,
     /// How many keys attention sees
-    #[arg(long, value_name = "KEYS,...", value_delimiter = ',', default_values_t = [64, 1024, 4096])]
-    keys: Vec<usize>,
+    #[arg(long, value_name = "KEYS,...", value_delimiter = ',', default_values_t = [64, 1024, 4096], value_parser = clap::value_parser!(u32).range(1..))]
+    keys: Vec<u32>,
     /// Rounds, of which the median counts
     #[arg(short, long, value_name = "N", default_value_t = 5)]
     repetitions: usize,

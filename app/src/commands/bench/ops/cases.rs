@@ -14,8 +14,9 @@ const VOCAB_SIZE: usize = 100_352;
 /// The ceilings, then products, then the rest.
 pub(super) fn all(args: &OpsBenchArgs, open: &OpenDevice) -> Vec<Subject> {
     let mut all = ceilings(open).to_vec();
+    let tokens = || args.tokens.iter().map(|&n_tokens| n_tokens as usize);
     for &(n_out, n_in) in &args.sizes {
-        for &n_tokens in &args.tokens {
+        for n_tokens in tokens() {
             all.push(Subject::StockMatmul { n_tokens, n_out, n_in });
             let formats = args.formats.iter().filter(|format| fits(**format, n_in));
             all.extend(formats.flat_map(|&format| {
@@ -23,10 +24,9 @@ pub(super) fn all(args: &OpsBenchArgs, open: &OpenDevice) -> Vec<Subject> {
             }));
         }
     }
-    all.extend(args.tokens.iter().flat_map(|&n_tokens| between_products(n_tokens)));
-    let attention =
-        |n_keys: usize| families().map(|kernels| Subject::Attention { kernels, heads: OLMO2_1B_HEADS, n_keys });
-    all.extend(args.keys.iter().filter(|n_keys| **n_keys > 0).flat_map(|&n_keys| attention(n_keys)));
+    all.extend(tokens().flat_map(between_products));
+    let attention = |n_keys| families().map(|kernels| Subject::Attention { kernels, heads: OLMO2_1B_HEADS, n_keys });
+    all.extend(args.keys.iter().flat_map(|&n_keys| attention(n_keys as usize)));
     all.push(Subject::Greedy { vocab_size: VOCAB_SIZE });
     all.push(Subject::Sample { vocab_size: VOCAB_SIZE });
     all
