@@ -27,6 +27,8 @@ fn kernels() -> Vec<KernelFile> {
         kernel("penalise", &[], &[("f32", "")]),
         choosing("greedy", &["keys"]),
         choosing("sample", &["keys", "histogram", "draw"]),
+        kernel("ceiling_copy", &["index"], &[("f32", "")]),
+        kernel("ceiling_multiply_add", &["index"], &[("f32", "")]),
     ]
 }
 

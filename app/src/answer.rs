@@ -40,14 +40,24 @@ pub(crate) fn answer(
 ) -> anyhow::Result<Answer> {
     let start = Instant::now();
     let mut prompt_end = start;
+    let mut is_prompt_done = false;
     let mut generation = session.generate(prompt, settings)?;
     loop {
         if watching.is_raised() {
             generation.cancel();
         }
         match pollster::block_on(generation.next())? {
-            Some(Piece::Progress { .. }) => prompt_end = Instant::now(),
+            // After a loss the prompt is computed anew; its time counts to the answer that was interrupted.
+            Some(Piece::Progress { done_tokens, total_tokens }) => {
+                if !is_prompt_done {
+                    prompt_end = Instant::now();
+                }
+                is_prompt_done |= done_tokens == total_tokens;
+            }
             Some(Piece::Text { channel, text }) => on_text(channel, &text)?,
+            Some(Piece::DeviceLost { reason }) => {
+                eprintln!("warning: the graphics device was reset ({reason}); loading the model again");
+            }
             Some(Piece::Done(done)) => {
                 let (prompt_s, decode_s) = ((prompt_end - start).as_secs_f64(), prompt_end.elapsed().as_secs_f64());
                 return Ok(Answer { done, prompt_s, decode_s });

@@ -12,6 +12,7 @@ pub mod hub;
 mod interrupt;
 mod loading;
 mod logits_file;
+mod memory;
 mod output;
 mod places;
 mod progress;
@@ -35,7 +36,7 @@ pub(crate) enum Exit {
 
 /// Runs the program. Errors are one line on stderr and exit code 1; Ctrl-C gives 130, wrong usage 2.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
-    std::panic::set_hook(Box::new(|info| eprintln!("error: a bug in samara: {}", one_line(&info.to_string()))));
+    std::panic::set_hook(Box::new(|info| report_panic(&one_line(&info.to_string()))));
     let cli = cli::Cli::parse_from(args);
     match run(cli) {
         Ok(Exit::Done) => ExitCode::SUCCESS,
@@ -51,6 +52,13 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
 fn run(cli: cli::Cli) -> anyhow::Result<Exit> {
     let console = Console { is_verbose: cli.verbose, interrupt: Interrupt::install()? };
     commands::run(&cli.command, &console)
+}
+
+/// A lost device makes threads of the runtime panic. That is no bug of ours, and the engine reports it.
+fn report_panic(text: &str) {
+    if !samara_ops::is_panic_of_loss(text) {
+        eprintln!("error: a bug in samara: {text}");
+    }
 }
 
 /// Whoever read our output has seen enough; that is no error.

@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use anyhow::Context;
-use samara_chat::{LoadProgress, Model, OpenDevice, Session, SessionConfig, Source};
+use samara_chat::{LoadProgress, Model, OpenDevice, Reload, Session, SessionConfig, Source, check_fits};
 use samara_ops::device;
 
 use crate::args::{ContextArgs, DeviceArgs, ModelArgs};
 use crate::console::Console;
+use crate::memory;
 use crate::places;
 use crate::progress::Bar;
 
@@ -43,14 +44,18 @@ pub(crate) fn session(
 ) -> anyhow::Result<Loaded> {
     let start = Instant::now();
     // The file is looked at first: what is wrong with it should not wait for a device.
-    let checkpoint = source(model)?.open()?;
+    let source = source(model)?;
+    let checkpoint = source.open()?;
     let open = open_device(device)?;
     console.detail(&format!("device: {} ({})", open.name, open.why));
+    let config = session_config(context);
+    check_fits(&checkpoint, &open, config, memory::free_bytes(&open))?;
     let bar = Bar::bytes("loading");
     let mut progress = |progress: LoadProgress| bar.set(progress.done_bytes, Some(progress.total_bytes));
     let model = Model::from_checkpoint(&checkpoint, &open, &mut progress)?;
     drop(bar);
-    let session = Session::new(model, session_config(context))?;
+    let reload = Reload::from_source(source, device.device, device.limits.into());
+    let session = Session::with_reload(model, config, reload)?;
     let load_s = start.elapsed().as_secs_f64();
     console.detail(&format!("loaded {} in {load_s:.2} s", checkpoint.source()));
     Ok(Loaded { session, load_s, device: open.name })

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+pub(crate) use samara_model::memory::readable as bytes;
 use serde::Serialize;
 
 /// Writes `value` to stdout as one line of JSON.
@@ -40,23 +41,6 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// `1.50 GiB`, `12.0 MiB`, `512 B`.
-pub(crate) fn bytes(n_bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if n_bytes < 1024 {
-        return format!("{n_bytes} B");
-    }
-    let mut value = n_bytes as f64;
-    let mut unit = "B";
-    for larger in UNITS {
-        if value < 1024.0 {
-            break;
-        }
-        (value, unit) = (value / 1024.0, larger);
-    }
-    if value < 10.0 { format!("{value:.2} {unit}") } else { format!("{value:.1} {unit}") }
-}
-
 /// Two columns of names and values.
 pub(crate) fn facts(facts: &[(&str, String)]) -> String {
     table(&facts.iter().map(|(name, value)| vec![(*name).to_owned(), value.clone()]).collect::<Vec<_>>())
@@ -75,21 +59,6 @@ pub(crate) fn wants_colour() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_read_well() {
-        let cases = [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1536, "1.50 KiB"),
-            (98_362_432, "93.8 MiB"),
-            (1 << 40, "1.00 TiB"),
-            (u64::MAX, "16777216.0 TiB"),
-        ];
-        for (n_bytes, text) in cases {
-            assert_eq!(bytes(n_bytes), text);
-        }
-    }
 
     #[test]
     fn columns_are_aligned() {

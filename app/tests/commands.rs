@@ -288,3 +288,31 @@ fn a_model_folder_may_have_any_name() {
     }
     output(&["generate", "--model", arg(&odd), "--prompt", "Hi", "--max-tokens", "1"]);
 }
+
+#[test]
+fn operations_are_measured_against_ceilings_and_burn() {
+    let sizes = ["--sizes", "32x64", "--tokens", "1,5", "--formats", "f32,q4_k,q8_0", "--keys", "8", "-r", "1"];
+    let report = json(&[&["bench", "ops", "--device", "cpu", "--json"], &sizes[..]].concat());
+    assert!(
+        report["copy_gb_per_s"].as_f64().unwrap() > 0.0 && report["multiply_add_gflop_per_s"].as_f64().unwrap() > 0.0
+    );
+    let cases = report["cases"].as_array().unwrap();
+    // Rows of 64 values hold no block of q4_k.
+    assert!(cases.iter().all(|case| case["format"] != "q4_k" && case["median_us"].as_f64().unwrap() > 0.0));
+    let products: Vec<_> = cases.iter().filter(|case| case["times_burn"].is_number()).collect();
+    assert_eq!(products.len(), 2 * 2 * 2, "formats, families and numbers of tokens: {products:?}");
+}
+
+#[test]
+fn a_synthetic_model_is_benched_without_a_file() {
+    let shape = ["--synthetic", "tiny", "--synthetic-type", "q4_0", "--prompts", "3", "-n", "2", "-r", "1"];
+    let report = json(&[&["bench", "model", "--device", "cpu", "--json"], &shape[..]].concat());
+    assert!(report["generation"][0]["tokens_per_s"].as_f64().unwrap() > 0.0, "{report}");
+}
+
+#[test]
+fn the_cpu_agrees_with_itself() {
+    let report = json(&["bench", "check", "--device", "cpu", "--json"]);
+    assert_eq!(report["n_failed"], 0);
+    assert!(report["n_cases"].as_u64().unwrap() > 100);
+}

@@ -14,14 +14,14 @@ struct Params {
     top_p: f32,               // 1 keeps all
     min_p_gap: f32,           // logits further below the highest are dropped
     inverse_temperature: f32,
-    draw: f32,                // from 0 to below 1
 }
 
 @group(0) @binding(0) var<storage, read> logits: array<Pack>;       // (V / PACK), bits of f32
 @group(0) @binding(1) var<storage, read> adjusted: array<Pack>;     // (V / PACK), bits of f32: what is chosen from
 @group(0) @binding(2) var<storage, read> likeliest: array<u32>;     // (2): token, bits of its log-probability
-@group(0) @binding(3) var<storage, read_write> picked: array<u32>;  // (2): the same of the token drawn
-@group(0) @binding(4) var<uniform> params: Params;
+@group(0) @binding(3) var<storage, read> step: array<u32>;          // (4 + T): position, n_tokens, bits of the draw, 0, ids
+@group(0) @binding(4) var<storage, read_write> picked: array<u32>;  // (2): the same of the token drawn
+@group(0) @binding(5) var<uniform> params: Params;
 
 var<workgroup> start: vec2<u32>;
 var<workgroup> byte_found: u32;
@@ -118,7 +118,7 @@ fn count(lane: u32, by_weight: bool, shift: u32, prefix: u32) {
 
 // The token in whose share the draw falls: cuts the row in WORKGROUP spans, then the span that holds the draw.
 fn drawn(lane: u32) -> u32 {
-    draw = params.draw;
+    draw = bitcast<f32>(step[2]);
     var first = 0u;
     var end = params.n_packs;
     while first + 1u < end {

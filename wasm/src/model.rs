@@ -1,7 +1,7 @@
 //! The embedded model as a JavaScript class.
 
 use js_sys::Function;
-use samara_chat::{Generation, OpenDevice, Piece, Prompt, Session, SessionConfig, Settings, Source};
+use samara_chat::{Generation, OpenDevice, Piece, Prompt, Reload, Session, SessionConfig, Settings, Source};
 use samara_ops::device::{DeviceChoice, Limits, open};
 use wasm_bindgen::prelude::*;
 
@@ -27,7 +27,8 @@ impl Model {
     pub async fn load() -> Result<Model, JsError> {
         let device = open(DeviceChoice::Auto, Limits::Default).await?;
         let model = samara_chat::Model::load(&Source::Embedded, &device, &mut |_| {})?;
-        let session = Session::new(model, SessionConfig::default())?;
+        let reload = Reload::from_source(Source::Embedded, DeviceChoice::Auto, Limits::Default);
+        let session = Session::with_reload(model, SessionConfig::default(), reload)?;
         Ok(Self { session, device })
     }
 
@@ -43,7 +44,7 @@ impl Model {
     /// Continues a text greedily by at most `max_tokens` tokens; gives their ids. `show` gets the text as it comes.
     ///
     /// # Errors
-    /// A prompt that is empty or too long, or a lost device.
+    /// A prompt that is empty or too long, or a device that is lost for good.
     pub async fn generate(&mut self, prompt: String, max_tokens: usize, show: Function) -> Result<Vec<u32>, JsError> {
         let settings = Settings { max_tokens: Some(max_tokens), ..Settings::default() };
         pull(self.session.generate(&Prompt::Text(prompt), &settings)?, &show).await
@@ -56,7 +57,7 @@ async fn pull(mut generation: Generation<'_>, show: &Function) -> Result<Vec<u32
         match piece {
             Piece::Text { text, .. } => drop(show.call1(&JsValue::NULL, &text.into())),
             Piece::Done(done) => ids = done.written.ids,
-            Piece::Progress { .. } => {}
+            Piece::Progress { .. } | Piece::DeviceLost { .. } => {}
         }
     }
     Ok(ids)

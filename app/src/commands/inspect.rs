@@ -95,6 +95,7 @@ struct MemoryReport {
     context_tokens: usize,
     weights_device_bytes: u64,
     kv_device_bytes: u64,
+    scratch_device_bytes: u64,
 }
 
 /// Runs the command.

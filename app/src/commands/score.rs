@@ -18,6 +18,7 @@ Examples:
   samara score \"The cat sat on the mat.\"
   samara score --model olmo2-1b --json - < chapter.txt
   samara score --model model.gguf --ids 1,2,3 --logits logits.safetensors
+  samara score --model model.gguf --window 512 --json - < book.txt
 
 Perplexity is exp(-mean log-probability) over all tokens but the first; bits per byte divides their total by the bytes they stand for.";
 
@@ -33,6 +34,9 @@ pub(crate) struct ScoreArgs {
     ids: Option<Vec<u32>>,
     #[command(flatten)]
     model: ModelArgs,
+    /// Score separate windows of this many tokens, and of each the second half, as other runtimes' perplexity tools do
+    #[arg(long, value_name = "TOKENS", conflicts_with = "logits", value_parser = clap::value_parser!(u32).range(2..))]
+    window: Option<u32>,
     /// Write the logits, f32 [tokens, vocabulary], to this safetensors file
     #[arg(long, value_name = "FILE")]
     logits: Option<PathBuf>,
@@ -49,7 +53,7 @@ pub(crate) struct ScoreArgs {
 struct Report {
     ids: Vec<u32>,
     pieces: Vec<String>,
-    /// Natural logarithms; the first token has nothing before it and none.
+    /// Natural logarithms; the first token has nothing before it and none, nor have those that a window passes over.
     logprobs: Vec<Option<f64>>,
     total_logprob: f64,
     /// None for a single token.
@@ -72,7 +76,7 @@ pub(crate) fn run(args: &ScoreArgs, console: &Console) -> anyhow::Result<Exit> {
     let mut loaded = loading::session(&args.model, &args.device, &args.context, console)?;
     let ids = loaded.session.dialect().encode(&prompt)?.ids;
     let logprobs = score(&mut loaded.session, &ids, args)?;
-    let report = report(loaded.session.dialect(), ids, &logprobs, loaded.device);
+    let report = report(loaded.session.dialect(), ids, logprobs, loaded.device);
     if args.json {
         output::json(&report)?;
     } else {
@@ -81,8 +85,28 @@ pub(crate) fn run(args: &ScoreArgs, console: &Console) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Log-probabilities `[T]`.
+fn score(session: &mut Session, ids: &[u32], args: &ScoreArgs) -> anyhow::Result<Vec<Option<f64>>> {
+    let Some(window) = args.window else {
+        let logprobs = score_all(session, ids, args)?;
+        return Ok(std::iter::once(None).chain(logprobs.into_iter().map(Some)).collect());
+    };
+    let window = window as usize;
+    anyhow::ensure!(ids.len() >= window, "the text has {} tokens, fewer than one window of {window}", ids.len());
+    let bar = Bar::steps("scoring");
+    let mut logprobs = Vec::with_capacity(ids.len());
+    for (n_done, ids) in ids.chunks_exact(window).enumerate() {
+        bar.set((n_done * window) as u64, Some(logprobs.capacity() as u64));
+        let scored = pollster::block_on(session.score(ids, |_, _| {}))?;
+        logprobs.extend(std::iter::repeat_n(None, window / 2 + 1));
+        logprobs.extend(scored.into_iter().skip(window / 2).map(Some));
+    }
+    logprobs.resize(ids.len(), None);
+    Ok(logprobs)
+}
+
 /// Log-probabilities `[T - 1]`; logits go to the file on the way.
-fn score(session: &mut Session, ids: &[u32], args: &ScoreArgs) -> anyhow::Result<Vec<f64>> {
+fn score_all(session: &mut Session, ids: &[u32], args: &ScoreArgs) -> anyhow::Result<Vec<f64>> {
     let vocab_size = session.config().vocab_size;
     let create = |path: &PathBuf| LogitsFile::create(path, ids.len(), vocab_size);
     let mut file = args.logits.as_ref().map(create).transpose()?;
@@ -100,17 +124,19 @@ fn score(session: &mut Session, ids: &[u32], args: &ScoreArgs) -> anyhow::Result
     Ok(logprobs)
 }
 
-fn report(dialect: &Dialect, ids: Vec<u32>, logprobs: &[f64], device: String) -> Report {
+fn report(dialect: &Dialect, ids: Vec<u32>, logprobs: Vec<Option<f64>>, device: String) -> Report {
     // Not `sum`, which gives -0 where there is nothing to add.
-    let total = logprobs.iter().fold(0.0, |total, logprob| total + logprob);
-    let n_bytes = ids.iter().skip(1).map(|&id| text_bytes(dialect, id)).sum();
+    let total = logprobs.iter().flatten().fold(0.0, |total, logprob| total + logprob);
+    let n_scored = logprobs.iter().flatten().count();
+    let scored = ids.iter().zip(&logprobs).filter(|(_, logprob)| logprob.is_some());
+    let n_bytes = scored.map(|(&id, _)| text_bytes(dialect, id)).sum();
     let bits = -total / std::f64::consts::LN_2;
     Report {
         pieces: ids.iter().map(|&id| super::tokenize::piece(dialect, id)).collect(),
         ids,
-        logprobs: std::iter::once(None).chain(logprobs.iter().copied().map(Some)).collect(),
+        logprobs,
         total_logprob: total,
-        perplexity: (!logprobs.is_empty()).then(|| (-total / logprobs.len() as f64).exp()),
+        perplexity: (n_scored > 0).then(|| (-total / n_scored as f64).exp()),
         bits_per_byte: (n_bytes > 0).then(|| bits / n_bytes as f64),
         n_bytes,
         device,

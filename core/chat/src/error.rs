@@ -3,6 +3,7 @@
 use samara_engine::EngineError;
 use samara_formats::FormatError;
 use samara_model::ModelError;
+use samara_ops::device::DeviceError;
 use samara_text::TextError;
 
 /// Why there is no model, no text, or no conversation.
@@ -14,6 +15,12 @@ pub enum ChatError {
     /// The file can be read, but is no model for us.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// No device could be opened in the place of one that was lost.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The device is lost as soon as it is opened.
+    #[error("the device was lost {n_losses} times without a token in between: {reason}")]
+    DeviceKeepsFailing { n_losses: usize, reason: String },
     /// The tokenizer or the chat template.
     #[error("{source_name}: {error}")]
     Text { source_name: String, error: TextError },

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use samara_engine::{Engine, Event, FinishReason, SequenceId, Stats};
+use samara_engine::{Engine, EngineError, Event, FinishReason, SequenceId, Stats};
 
 use crate::ChatError;
 use crate::output::{Channel, Output, Shown, Written};
+use crate::recovery::Recovery;
 
 /// What a generation gives next.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +15,9 @@ pub enum Piece {
     Progress { done_tokens: usize, total_tokens: usize },
     /// Text to show, never part of a character or of a stop string.
     Text { channel: Channel, text: String },
+    /// The device was lost. The next call brings the model back, which takes as long as loading did, and the same
+    /// generation goes on; its progress is reported anew.
+    DeviceLost { reason: String },
     /// The last piece.
     Done(Done),
 }
@@ -32,6 +36,7 @@ pub struct Done {
 /// A running continuation. Dropping it cancels it.
 pub struct Generation<'s> {
     engine: &'s mut Engine,
+    recovery: &'s mut Recovery,
     id: SequenceId,
     stop_ids: Vec<u32>,
     /// `None` once ended.
@@ -41,14 +46,22 @@ pub struct Generation<'s> {
 }
 
 impl<'s> Generation<'s> {
-    pub(crate) fn new(engine: &'s mut Engine, id: SequenceId, stop_ids: Vec<u32>, output: Output) -> Self {
-        Self { engine, id, stop_ids, output: Some(output), ready: VecDeque::new(), hit_stop_string: false }
+    pub(crate) fn new(
+        engine: &'s mut Engine,
+        recovery: &'s mut Recovery,
+        id: SequenceId,
+        stop_ids: Vec<u32>,
+        output: Output,
+    ) -> Self {
+        let (output, ready) = (Some(output), VecDeque::new());
+        Self { engine, recovery, id, stop_ids, output, ready, hit_stop_string: false }
     }
 
     /// The next piece; `None` after [`Piece::Done`].
     ///
     /// # Errors
-    /// The model's numbers broke down, or the device is lost. Nothing comes after an error.
+    /// The model's numbers broke down, the device ran out of memory, or it is lost and cannot be had back. Nothing comes
+    /// after an error.
     pub async fn next(&mut self) -> Result<Option<Piece>, ChatError> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
@@ -57,9 +70,24 @@ impl<'s> Generation<'s> {
             if self.output.is_none() {
                 return Ok(None);
             }
-            let events = self.engine.step().await.inspect_err(|_| self.output = None)?;
-            events.into_iter().for_each(|event| self.take(event));
+            self.step().await.inspect_err(|_| self.output = None)?;
         }
+    }
+
+    async fn step(&mut self) -> Result<(), ChatError> {
+        // A cancelled generation only wants to be told so; its device is opened when there is work again.
+        if self.engine.active().is_some() {
+            self.recovery.restore(self.engine).await?;
+        }
+        match self.engine.step().await {
+            Ok(events) => events.into_iter().for_each(|event| self.take(event)),
+            Err(EngineError::DeviceLost { reason }) => {
+                self.recovery.lost(&reason)?;
+                self.ready.push_back(Piece::DeviceLost { reason });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 
     /// Ends it early: what was held back still comes, then [`Piece::Done`] with [`FinishReason::Cancelled`].
@@ -80,6 +108,7 @@ impl<'s> Generation<'s> {
     }
 
     fn take_token(&mut self, token: u32) {
+        self.recovery.works();
         let Some(output) = &mut self.output else { return };
         if self.stop_ids.contains(&token) {
             return output.push_silent(token);

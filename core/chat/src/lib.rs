@@ -3,6 +3,7 @@
 //! A [`Source`] is loaded into a [`Model`], which becomes a [`Session`]. A session answers a [`Prompt`] with a
 //! [`Generation`], and whoever wants the text pulls it: [`Generation::next`] gives one [`Piece`] after another, whole
 //! characters only, reasoning apart from answer, nothing of a stop string. A [`Conversation`] remembers what was said.
+//! A device that is lost on the way is opened again: a [`Reload`] brings the model back, and the same generation goes on.
 //! A [`Dialect`] is the textual side of a checkpoint alone, for whoever needs no weights.
 //!
 //! Deliberately absent: threads, clocks, terminals and windows. Files are touched in two places: where a source is
@@ -14,11 +15,13 @@ mod conversation_file;
 mod dialect;
 mod embedded;
 mod error;
+mod fit;
 mod generation;
 mod gguf_vocab;
 mod model;
 mod output;
 mod prompt;
+mod recovery;
 mod session;
 mod source;
 mod suggestion;
@@ -27,12 +30,14 @@ mod templates;
 pub use conversation::Conversation;
 pub use dialect::Dialect;
 pub use error::ChatError;
+pub use fit::check_fits;
 pub use generation::{Done, Generation, Piece};
 pub use model::Model;
 pub use output::{Channel, Written};
 pub use prompt::{Encoded, Prompt};
+pub use recovery::Reload;
 pub use samara_engine::{FinishReason, Sampling, Stats};
-pub use samara_model::{Config, LoadProgress};
+pub use samara_model::{Config, Decoder, LoadProgress};
 pub use samara_ops::device::OpenDevice;
 pub use samara_text::{Message, RenderOptions};
 pub use session::{Session, SessionConfig, Settings};

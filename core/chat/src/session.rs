@@ -5,6 +5,7 @@ use samara_model::Config;
 use samara_text::StopStrings;
 
 use crate::output::Output;
+use crate::recovery::{Recovery, Reload};
 use crate::{ChatError, Dialect, Encoded, Generation, Model, Prompt};
 
 /// Longer contexts cost memory that few need; whoever needs it asks.
@@ -13,7 +14,8 @@ const DEFAULT_CONTEXT_TOKENS: usize = 4096;
 /// Sizes of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// Most tokens of prompt and answer together. `None`: the model's context, but at most 4096.
+    /// Most tokens of prompt and answer together. `None`: the model's context, but at most 4096, and what the device
+    /// holds.
     pub context_tokens: Option<usize>,
     /// Most prompt tokens of one step; see [`EngineConfig::prefill_chunk_tokens`].
     pub prefill_chunk_tokens: usize,
@@ -22,6 +24,13 @@ pub struct SessionConfig {
 impl Default for SessionConfig {
     fn default() -> Self {
         Self { context_tokens: None, prefill_chunk_tokens: 64 }
+    }
+}
+
+impl SessionConfig {
+    /// The context that nobody asked for, on a device whose caches hold `max_cache_tokens`.
+    pub(crate) fn usual_context(&self, model: &Config, max_cache_tokens: usize) -> usize {
+        model.context_length.min(DEFAULT_CONTEXT_TOKENS).min(max_cache_tokens)
     }
 }
 
@@ -40,18 +49,32 @@ pub struct Settings {
 pub struct Session {
     engine: Engine,
     dialect: Dialect,
+    recovery: Recovery,
 }
 
 impl Session {
-    /// A session with memory for its whole context, allocated now.
+    /// A session with memory for its whole context, allocated now. It ends with its device.
     ///
     /// # Errors
-    /// A size of 0, or a context longer than the model's.
+    /// A size of 0, or a context longer than the model's or than its device can hold.
     pub fn new(model: Model, config: SessionConfig) -> Result<Self, ChatError> {
-        let longest = model.config().context_length;
-        let context_tokens = config.context_tokens.unwrap_or(longest.min(DEFAULT_CONTEXT_TOKENS));
+        Self::start(model, config, Recovery::new(None))
+    }
+
+    /// A session that outlives its device: where that is lost, `reload` brings the model back.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_reload(model: Model, config: SessionConfig, reload: Reload) -> Result<Self, ChatError> {
+        Self::start(model, config, Recovery::new(Some(reload)))
+    }
+
+    fn start(model: Model, config: SessionConfig, recovery: Recovery) -> Result<Self, ChatError> {
+        let Model { decoder, dialect } = model;
+        let usual = config.usual_context(decoder.config(), decoder.max_cache_tokens());
+        let context_tokens = config.context_tokens.unwrap_or(usual);
         let sizes = EngineConfig { context_tokens, prefill_chunk_tokens: config.prefill_chunk_tokens };
-        Ok(Self { engine: Engine::new(model.decoder, sizes)?, dialect: model.dialect })
+        Ok(Self { engine: Engine::new(decoder, sizes)?, dialect, recovery })
     }
 
     /// Begins to continue a prompt. A prompt that begins like the last one costs only what is new.
@@ -69,7 +92,7 @@ impl Session {
             logit_limit: tokenizer.n_tokens(),
         })?;
         let output = Output::new(tokenizer.stream(), StopStrings::new(settings.stop_strings.iter()), splitter);
-        Ok(Generation::new(&mut self.engine, id, stop_ids, output))
+        Ok(Generation::new(&mut self.engine, &mut self.recovery, id, stop_ids, output))
     }
 
     /// The log-probability of each id after the first, and each row of logits; see [`Engine::score`].

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use samara_model::Decoder;
+use samara_ops::OpsError;
 
 use crate::kept::Kept;
 use crate::request::at_least_one;
@@ -39,10 +40,10 @@ impl<M: LanguageModel> Engine<M> {
     /// An idle engine. Allocates the cache for `context_tokens` at once, and nothing later.
     ///
     /// # Errors
-    /// A size of 0, or a context longer than the model's.
+    /// A size of 0, or a context longer than the model's or than its device can hold.
     pub fn new(model: M, config: EngineConfig) -> Result<Self, EngineError> {
         at_least_one("prefill_chunk_tokens", config.prefill_chunk_tokens)?;
-        check_context(config.context_tokens, model.context_length())?;
+        check_context(config.context_tokens, &model)?;
         let kept = Some(empty(&model, config));
         let (queue, cancelled) = (VecDeque::new(), Vec::new());
         Ok(Self { model, config, kept, active: None, queue, cancelled, next_id: 0 })
@@ -79,7 +80,7 @@ impl<M: LanguageModel> Engine<M> {
     ///
     /// # Errors
     /// [`EngineError::Sequence`] where the running sequence failed; it is dropped, and the next step goes on with the
-    /// queue.
+    /// queue. [`EngineError::DeviceLost`] where the device is gone; nothing is dropped.
     pub async fn step(&mut self) -> Result<Vec<Event>, EngineError> {
         if !self.cancelled.is_empty() {
             return Ok(std::mem::take(&mut self.cancelled));
@@ -92,10 +93,25 @@ impl<M: LanguageModel> Engine<M> {
         };
         let id = sequence.id;
         let result = advance(&self.model, self.config, &mut self.kept, sequence).await;
+        if let Err(ComputeError::Device(OpsError::Lost { reason })) = result {
+            return Err(EngineError::DeviceLost { reason });
+        }
         if !result.as_ref().is_ok_and(|events| goes_on(events)) {
             self.active = None;
         }
         result.map_err(|source| EngineError::Sequence { id, source })
+    }
+
+    /// Goes on with another copy of the model, on another device, after [`EngineError::DeviceLost`]. Queue and running
+    /// sequence stay; the next steps compute the cache anew from their ids.
+    ///
+    /// # Errors
+    /// The context is longer than the model's or than its device can hold. Nothing has changed then.
+    pub fn replace_model(&mut self, model: M) -> Result<(), EngineError> {
+        check_context(self.config.context_tokens, &model)?;
+        self.kept = Some(empty(&model, self.config));
+        self.model = model;
+        Ok(())
     }
 
     /// The sequence that the next step continues.
@@ -172,10 +188,14 @@ fn goes_on(events: &[Event]) -> bool {
     !matches!(events.last(), Some(Event::Finished { .. }))
 }
 
-fn check_context(found: usize, model_tokens: usize) -> Result<(), EngineError> {
-    if (1..=model_tokens).contains(&found) {
+fn check_context<M: LanguageModel>(found: usize, model: &M) -> Result<(), EngineError> {
+    let (of_model, of_device) = (model.context_length(), model.max_cache_tokens());
+    if (1..=of_model.min(of_device)).contains(&found) {
         return Ok(());
     }
-    let expected = format!("between 1 and the model's {model_tokens}");
+    let expected = match of_device < of_model {
+        true => format!("between 1 and {of_device}, which is as much as this device binds at once"),
+        false => format!("between 1 and the model's {of_model}"),
+    };
     Err(EngineError::Setting { name: "context_tokens", found: found.to_string(), expected })
 }

@@ -26,6 +26,10 @@ pub enum EngineError {
         #[source]
         source: ComputeError,
     },
+    /// The device is gone, and with it the model and the cache on it. The sequences are not: after
+    /// [`crate::Engine::replace_model`] the next step goes on with the one that was running.
+    #[error("the device was lost: {reason}")]
+    DeviceLost { reason: String },
     /// Scoring failed.
     #[error("scoring failed")]
     Score(#[source] ComputeError),

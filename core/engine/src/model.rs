@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use samara_model::{Decoder, KvCache, Want};
-use samara_ops::{Adjustments, Choice, OpsError, Picked, SampleError, pick, read_picked};
+use samara_ops::{Choice, OpsError, Picked, SampleError, read_picked};
 
 /// A model that continues token ids. [`Decoder`] is one; the engine's tests have another.
 pub trait LanguageModel {
@@ -15,6 +15,11 @@ pub trait LanguageModel {
 
     /// Most tokens that one sequence may hold.
     fn context_length(&self) -> usize;
+
+    /// Most tokens that a cache on the model's device can hold.
+    fn max_cache_tokens(&self) -> usize {
+        usize::MAX
+    }
 
     /// An empty cache for sequences of up to `capacity_tokens`, run in chunks of up to `max_chunk_tokens`.
     fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> Self::Cache;
@@ -64,13 +69,20 @@ impl LanguageModel for Decoder {
         self.config().context_length
     }
 
+    fn max_cache_tokens(&self) -> usize {
+        Decoder::max_cache_tokens(self)
+    }
+
     fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> KvCache {
         Decoder::new_cache(self, capacity_tokens, max_chunk_tokens)
     }
 
     async fn append(&self, tokens: &[u32], cache: &mut KvCache) -> Result<(), OpsError> {
-        Decoder::append(self, tokens, cache);
-        cache.wait().await
+        let results = async {
+            Decoder::append(self, tokens, cache);
+            cache.wait().await
+        };
+        self.faults().settle(results).await
     }
 
     async fn pick(
@@ -79,13 +91,13 @@ impl LanguageModel for Decoder {
         cache: &mut KvCache,
         choice: &Choice,
     ) -> Result<Result<Picked, SampleError>, OpsError> {
-        let adjustments = Adjustments::upload(&choice.adjustments, self.device());
-        let logits = self.forward(tokens, cache, Want::Last);
-        read_picked(pick(&logits, adjustments.as_ref(), choice)).await
+        let picked = async { read_picked(Decoder::pick(self, tokens, cache, choice)).await };
+        self.faults().settle(picked).await
     }
 
     async fn logits(&self, tokens: &[u32], cache: &mut KvCache) -> Result<Vec<f32>, OpsError> {
-        samara_ops::read_f32(self.forward(tokens, cache, Want::All)).await
+        let results = async { samara_ops::read_f32(self.forward(tokens, cache, Want::All)).await };
+        self.faults().settle(results).await
     }
 }
 

@@ -67,6 +67,8 @@ pub(crate) fn since(before: Counts) -> Counts {
     let now = samara_ops::counts::read();
     Counts {
         launches: now.launches.saturating_sub(before.launches),
+        bind_groups: now.bind_groups.saturating_sub(before.bind_groups),
+        allocations: now.allocations.saturating_sub(before.allocations),
         submits: now.submits.saturating_sub(before.submits),
         uploads: now.uploads.saturating_sub(before.uploads),
         readbacks: now.readbacks.saturating_sub(before.readbacks),
@@ -77,6 +79,8 @@ pub(crate) fn since(before: Counts) -> Counts {
 fn sum(a: Counts, b: Counts) -> Counts {
     Counts {
         launches: a.launches + b.launches,
+        bind_groups: a.bind_groups + b.bind_groups,
+        allocations: a.allocations + b.allocations,
         submits: a.submits + b.submits,
         uploads: a.uploads + b.uploads,
         readbacks: a.readbacks + b.readbacks,

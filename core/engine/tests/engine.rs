@@ -140,6 +140,27 @@ fn rewinding_into_an_earlier_prompt_changes_no_token() {
 }
 
 #[test]
+fn a_lost_device_is_reported_and_a_new_model_goes_on_with_the_same_tokens() {
+    let expected = fresh(request(&PROMPT, 12));
+    for n_answers in 0..12 {
+        let mut engine = engine(Toy { answers: Some(n_answers).into(), ..Toy::default() }, 8);
+        let id = engine.submit(request(&PROMPT, 12)).unwrap();
+        let mut events = Vec::new();
+        let error = loop {
+            match step(&mut engine) {
+                Ok(new) => events.extend(new),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, EngineError::DeviceLost { .. }), "{error}");
+        assert_eq!(engine.active(), Some(id));
+        engine.replace_model(Toy::default()).unwrap();
+        events.extend(drain(&mut engine));
+        assert_eq!(tokens(&events, id), expected, "lost after {n_answers} answers");
+    }
+}
+
+#[test]
 fn the_same_prompt_again_runs_one_token() {
     let mut engine = engine(Toy::default(), 8);
     let first = run(&mut engine, request(&PROMPT, 6)).0;

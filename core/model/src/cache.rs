@@ -7,13 +7,17 @@
 use burn::tensor::Device;
 use samara_ops::{HeadShape, LayerCache, OpsError, RopeTable, Step};
 
-use crate::config::{Attention, Config};
+use crate::{
+    config::{Attention, Config},
+    replay::Replay,
+};
 
 /// The past of one sequence, and the small device buffer its next step is announced in.
 pub struct KvCache {
     pub(crate) layers: Vec<LayerCache>,
     pub(crate) ropes: RopeTables,
     pub(crate) step: Step,
+    pub(crate) replay: Replay,
     ledger: Ledger,
     capacity: usize,
     max_chunk: usize,
@@ -36,6 +40,7 @@ impl KvCache {
             layers: slots.map(layer).collect(),
             ropes: RopeTables::new(config, capacity, device),
             step: Step::new(max_chunk, device),
+            replay: Replay::default(),
             ledger: Ledger::new(config, capacity, max_chunk),
             capacity,
             max_chunk,
@@ -86,9 +91,9 @@ impl KvCache {
         self.step.wait().await
     }
 
-    /// Announces the next tokens to the device.
-    pub(crate) fn begin(&mut self, tokens: &[u32]) {
-        self.step.set(self.ledger.len, tokens);
+    /// Announces the next tokens, and the draw after them, to the device.
+    pub(crate) fn begin(&mut self, tokens: &[u32], uniform: f32) {
+        self.step.set(self.ledger.len, tokens, uniform);
     }
 
     /// Counts the tokens whose keys and values have been written.

@@ -5,21 +5,25 @@
 
 mod build;
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 use samara_formats::Checkpoint;
-use samara_ops::{self as ops, Activation, AttentionSpec, Norm, QkSpec, Weight, device::OpenDevice};
+use samara_ops::{
+    self as ops, Activation, Adjustments, AttentionSpec, Choice, Faults, Norm, QkSpec, Weight, device::OpenDevice,
+};
 
 use crate::{
     Config, KvCache, LoadProgress, ModelError,
     cache::RopeTables,
     config::{Attention, Moe},
     exit::{Exit, Stream},
+    memory,
 };
 
 /// A model on a device.
 pub struct Decoder {
     config: Config,
     device: Device,
+    faults: Faults,
     max_binding_bytes: u64,
     embed: Weight,
     /// The norm before the first layer, where one stands there.
@@ -60,7 +64,7 @@ impl Decoder {
     ///
     /// # Errors
     /// What is wrong with the configuration or which tensor is missing, misshapen or unknown;
-    /// nothing is read before all shapes are proven.
+    /// nothing is read before all shapes are proven. Or what went wrong on the device.
     pub fn load(
         checkpoint: &Checkpoint,
         open: &OpenDevice,
@@ -79,21 +83,29 @@ impl Decoder {
         &self.device
     }
 
+    /// What has gone wrong on that device: results that were waited for without it may mean nothing.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
     /// Bytes of all weights on the device.
     pub fn n_bytes(&self) -> u64 {
         let layers = self.layers.iter().map(Layer::n_bytes).sum::<u64>();
-        self.embed.n_bytes() + self.head.as_ref().map_or(0, Weight::n_bytes) + layers
+        let entry = self.entry.as_ref().map_or(0, Norm::n_bytes);
+        self.embed.n_bytes() + self.head.as_ref().map_or(0, Weight::n_bytes) + entry + layers
     }
 
     /// The most tokens that a cache on this device can hold: one layer's keys are one binding.
     pub fn max_cache_tokens(&self) -> usize {
-        let per_token = 4 * self.config.kv_width().max(self.config.head_dim) as u64;
-        usize::try_from(self.max_binding_bytes / per_token).unwrap_or(usize::MAX)
+        memory::max_cache_tokens(&self.config, self.max_binding_bytes)
     }
 
     /// An empty cache for `capacity_tokens`, to be filled in chunks of at most `max_chunk_tokens`.
     pub fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize) -> KvCache {
-        KvCache::new(&self.config, capacity_tokens, max_chunk_tokens, &self.device)
+        let n_bytes = memory::kv_bytes(&self.config, capacity_tokens, max_chunk_tokens);
+        let doing = format!("making room for {capacity_tokens} tokens ({})", memory::readable(n_bytes));
+        let new = || KvCache::new(&self.config, capacity_tokens, max_chunk_tokens, &self.device);
+        self.faults.during(doing, new)
     }
 
     /// Appends `T` tokens to the cache and gives their logits, `[1, V]` or `[T, V]`.
@@ -101,7 +113,53 @@ impl Decoder {
     /// Asks for `1 <= T <= cache.max_chunk()` tokens that pass [`Config::check_tokens`] and fit
     /// the cache's capacity; callers prove that where tokens come in.
     pub fn forward(&self, tokens: &[u32], cache: &mut KvCache, want: Want) -> Tensor<2> {
-        let hidden = self.hidden(tokens, cache);
+        cache.begin(tokens, 0.0);
+        let logits = self.logits(cache, want);
+        cache.end(tokens.len());
+        logits
+    }
+
+    /// Appends tokens to the cache as [`Decoder::forward`] does, without computing logits: for
+    /// all chunks of a prompt but its last.
+    pub fn append(&self, tokens: &[u32], cache: &mut KvCache) {
+        cache.begin(tokens, 0.0);
+        self.hidden(cache);
+        cache.end(tokens.len());
+    }
+
+    /// Appends tokens to the cache as [`Decoder::forward`] does and chooses the one after them; for
+    /// [`samara_ops::read_picked`].
+    ///
+    /// Single tokens that are chosen alike, one after another, become a recorded list of launches.
+    pub fn pick(&self, tokens: &[u32], cache: &mut KvCache, choice: &Choice) -> Tensor<1, Int> {
+        let adjustments = Adjustments::upload(&choice.adjustments, &self.device);
+        cache.begin(tokens, choice.uniform());
+        let picked = match tokens {
+            [_] if adjustments.is_none() => self.step(cache, choice),
+            _ => self.picked(cache, adjustments.as_ref(), choice),
+        };
+        cache.end(tokens.len());
+        picked
+    }
+
+    fn step(&self, cache: &mut KvCache, choice: &Choice) -> Tensor<1, Int> {
+        if cache.replay.is_due(choice) {
+            let recording = ops::record(&self.device, || self.picked(cache, None, choice));
+            cache.replay.keep(choice, recording);
+        }
+        match cache.replay.find(choice) {
+            Some(recording) => recording.replay(),
+            None => self.picked(cache, None, choice),
+        }
+    }
+
+    fn picked(&self, cache: &mut KvCache, adjustments: Option<&Adjustments>, choice: &Choice) -> Tensor<1, Int> {
+        let logits = self.logits(cache, Want::Last);
+        ops::pick(&logits, adjustments, &cache.step, choice)
+    }
+
+    fn logits(&self, cache: &mut KvCache, want: Want) -> Tensor<2> {
+        let hidden = self.hidden(cache);
         let rows = match want {
             Want::Last => ops::last_row(&hidden),
             Want::All => hidden,
@@ -109,21 +167,13 @@ impl Decoder {
         ops::linear(&rows, self.head.as_ref().unwrap_or(&self.embed))
     }
 
-    /// Appends tokens to the cache as [`Decoder::forward`] does, without computing logits: for
-    /// all chunks of a prompt but its last.
-    pub fn append(&self, tokens: &[u32], cache: &mut KvCache) {
-        self.hidden(tokens, cache);
-    }
-
-    /// The stream after the final norm, `[T, D]`.
-    fn hidden(&self, tokens: &[u32], cache: &mut KvCache) -> Tensor<2> {
-        cache.begin(tokens);
+    /// The stream after the final norm, `[T, D]`, of the tokens that the cache has been told of.
+    fn hidden(&self, cache: &mut KvCache) -> Tensor<2> {
         let mut stream = self.enter(cache);
         let KvCache { layers, ropes, step, .. } = cache;
         for (layer, keys_values) in self.layers.iter().zip(layers) {
             stream = layer.forward(stream, ropes, step, keys_values);
         }
-        cache.end(tokens.len());
         stream.input
     }
 
@@ -153,7 +203,9 @@ impl Layer {
     }
 
     fn n_bytes(&self) -> u64 {
-        self.qkv.n_bytes() + self.o.n_bytes() + self.feed_forward.n_bytes()
+        let norms = self.after_attention.norms().chain(self.after_feed_forward.norms());
+        let vectors = norms.map(Norm::n_bytes).sum::<u64>() + 4 * self.qk_norm.dims()[0] as u64;
+        self.qkv.n_bytes() + self.o.n_bytes() + self.feed_forward.n_bytes() + vectors
     }
 }
 

@@ -4,6 +4,9 @@
 //! After loading there is nothing left to fail: forward passes return values.
 
 use samara_formats::FormatError;
+use samara_ops::OpsError;
+
+use crate::memory::{DeviceMemory, readable};
 
 /// Why a checkpoint cannot become a decoder.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +49,42 @@ pub enum ModelError {
     #[error("token {token} at position {position} is outside the vocabulary of {vocab_size} rows")]
     TokenOutOfRange { token: u32, position: usize, vocab_size: usize },
 
+    /// One buffer of the cache would be larger than the device binds at once.
+    #[error(
+        "{source_name}: a context of {context_tokens} tokens is too long for this device, which binds at most {} at once; \
+         {max_tokens} tokens are possible (--context {max_tokens})",
+        readable(*.max_binding_bytes)
+    )]
+    ContextTooLong { source_name: String, context_tokens: usize, max_tokens: usize, max_binding_bytes: u64 },
+
+    /// The device has less memory than model and context need.
+    #[error(
+        "{source_name}: {} are needed and {} are free: {} for weights, {} for keys and values of {context_tokens} tokens, \
+         {} to compute in; {}",
+        readable(.needed.total_bytes()), readable(*.free_bytes), readable(.needed.weights_bytes),
+        readable(.needed.kv_bytes), readable(.needed.scratch_bytes), advice(*.fitting_tokens)
+    )]
+    DoesNotFit {
+        source_name: String,
+        needed: DeviceMemory,
+        context_tokens: usize,
+        free_bytes: u64,
+        /// The longest context that would fit; 0 where none does.
+        fitting_tokens: usize,
+    },
+
+    /// The device failed while the weights were brought to it.
+    #[error(transparent)]
+    Device(#[from] OpsError),
+
     /// The checkpoint's bytes could not be read.
     #[error(transparent)]
     Format(#[from] FormatError),
+}
+
+fn advice(fitting_tokens: usize) -> String {
+    match fitting_tokens {
+        0 => "no context is short enough: take a file with fewer bits a weight".to_owned(),
+        n => format!("a context of {n} tokens fits (--context {n})"),
+    }
 }

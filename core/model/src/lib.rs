@@ -14,7 +14,8 @@ mod exit;
 mod load;
 pub mod memory;
 mod names;
-pub mod rope;
+pub mod replay;
+mod rope;
 
 pub use self::{
     cache::KvCache,
@@ -22,6 +23,6 @@ pub use self::{
     decoder::{Decoder, Want},
     error::ModelError,
     load::LoadProgress,
-    memory::DeviceMemory,
+    memory::{DeviceMemory, Room},
 };
 pub use samara_ops::{Activation, NormKind, QkNorm};

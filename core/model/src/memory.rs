@@ -1,4 +1,6 @@
-//! Device bytes that a model will need, told before anything is loaded.
+//! Device bytes that a model will need, told before anything is loaded, and whether a device can hold them.
+//!
+//! WebGPU does not tell how much memory a device has. Where nobody else does either, an allocation that fails says so.
 
 use samara_formats::Checkpoint;
 use samara_ops::row_bytes;
@@ -10,7 +12,7 @@ use crate::{
     names::{self, Piece, Plan},
 };
 
-/// Bytes of a value that is not quantised: of norms, keys and values.
+/// Bytes of a value that is not quantised: of norms, keys and values, and all that is computed.
 const VALUE_BYTES: u64 = 4;
 
 /// Device memory by owner.
@@ -20,6 +22,17 @@ pub struct DeviceMemory {
     pub weights_bytes: u64,
     /// Keys and values for the asked context.
     pub kv_bytes: u64,
+    /// Rotations of every position, and about what one layer's chunk and one row of logits take while they are computed.
+    pub scratch_bytes: u64,
+}
+
+/// What a device can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// The largest part of a buffer that a kernel can bind.
+    pub max_binding_bytes: u64,
+    /// Memory that is free; `None` where nobody knows.
+    pub free_bytes: Option<u64>,
 }
 
 impl DeviceMemory {
@@ -36,11 +49,66 @@ impl DeviceMemory {
     ) -> Result<Self, ModelError> {
         let plan = Plan::new(config, checkpoint);
         names::check(&plan, config, checkpoint)?;
-        Ok(Self {
-            weights_bytes: weights_bytes(&plan, checkpoint),
-            kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens),
-        })
+        Ok(Self::of(config, weights_bytes(&plan, checkpoint), context_tokens, max_chunk_tokens))
     }
+
+    /// All of it.
+    pub fn total_bytes(&self) -> u64 {
+        self.weights_bytes.saturating_add(self.kv_bytes).saturating_add(self.scratch_bytes)
+    }
+
+    fn of(config: &Config, weights_bytes: u64, context_tokens: usize, max_chunk_tokens: usize) -> Self {
+        Self {
+            weights_bytes,
+            kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens),
+            scratch_bytes: scratch_bytes(config, context_tokens, max_chunk_tokens),
+        }
+    }
+}
+
+/// Refuses a context that a device cannot hold beside the model, before anything is loaded.
+///
+/// # Errors
+/// [`ModelError::ContextTooLong`] or [`ModelError::DoesNotFit`], with what would be possible; and as
+/// [`DeviceMemory::needed`].
+pub fn check_fits(
+    config: &Config,
+    checkpoint: &Checkpoint,
+    context_tokens: usize,
+    max_chunk_tokens: usize,
+    room: Room,
+) -> Result<(), ModelError> {
+    let source_name = checkpoint.source().to_owned();
+    let Room { max_binding_bytes, free_bytes } = room;
+    let max_tokens = max_cache_tokens(config, max_binding_bytes);
+    if context_tokens > max_tokens {
+        return Err(ModelError::ContextTooLong { source_name, context_tokens, max_tokens, max_binding_bytes });
+    }
+    let needed = DeviceMemory::needed(config, checkpoint, context_tokens, max_chunk_tokens)?;
+    match free_bytes {
+        Some(free_bytes) if needed.total_bytes() > free_bytes => {
+            let of = |n_tokens| DeviceMemory::of(config, needed.weights_bytes, n_tokens, max_chunk_tokens);
+            let fitting_tokens = largest(context_tokens, |n_tokens| of(n_tokens).total_bytes() <= free_bytes);
+            Err(ModelError::DoesNotFit { source_name, needed, context_tokens, free_bytes, fitting_tokens })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The most tokens that a cache can hold: one layer's keys are one binding, and so are the rotations.
+pub fn max_cache_tokens(config: &Config, max_binding_bytes: u64) -> usize {
+    let per_token = VALUE_BYTES * config.kv_width().max(config.head_dim) as u64;
+    usize::try_from(max_binding_bytes / per_token).unwrap_or(usize::MAX)
+}
+
+/// The largest `n` below `refused` that fits, 0 where none does; whatever is smaller than what fits does too.
+fn largest(refused: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, refused);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    low
 }
 
 fn weights_bytes(plan: &Plan, checkpoint: &Checkpoint) -> u64 {
@@ -58,4 +126,60 @@ pub fn kv_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize)
     let slots = slots_per_layer(config, context_tokens, max_chunk_tokens.min(context_tokens));
     let slot_bytes = 2 * config.kv_width() as u64 * VALUE_BYTES;
     slots.fold(0, |n_bytes: u64, n_slots| n_bytes.saturating_add(slot_bytes.saturating_mul(n_slots as u64)))
+}
+
+fn scratch_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize) -> u64 {
+    let n_chunk = max_chunk_tokens.min(context_tokens) as u64;
+    let n_tables = 2;
+    let rotations = (n_tables * config.head_dim * context_tokens) as u64;
+    // The stream twice, what attention mixed twice, and gate, up and their product of every expert that a token meets.
+    let heads = (2 * config.n_heads * config.head_dim) as u64 + 2 * config.kv_width() as u64;
+    let n_experts = config.moe.map_or(1, |moe| moe.top_k) as u64;
+    let per_token = 4 * config.d_model as u64 + heads + 3 * n_experts * config.d_ff as u64;
+    VALUE_BYTES * (rotations + n_chunk * per_token + config.vocab_size as u64)
+}
+
+/// A number of bytes for people: "93.8 MiB".
+pub fn readable(n_bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if n_bytes < 1024 {
+        return format!("{n_bytes} B");
+    }
+    let mut value = n_bytes as f64;
+    let mut unit = "B";
+    for larger in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, larger);
+    }
+    if value < 10.0 { format!("{value:.2} {unit}") } else { format!("{value:.1} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_read_well() {
+        let cases = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1536, "1.50 KiB"),
+            (98_362_432, "93.8 MiB"),
+            (1 << 40, "1.00 TiB"),
+            (u64::MAX, "16777216.0 TiB"),
+        ];
+        for (n_bytes, text) in cases {
+            assert_eq!(readable(n_bytes), text);
+        }
+    }
+
+    #[test]
+    fn the_largest_that_fits_is_found() {
+        for most in [0, 1, 2, 500, 998, 999] {
+            assert_eq!(largest(1000, |n| n <= most), most);
+        }
+        assert_eq!(largest(1, |_| true), 0);
+    }
 }

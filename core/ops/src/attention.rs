@@ -4,7 +4,7 @@ use crate::device::Kernels;
 use crate::linear::dot;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::qk_norm_rope::{HeadShape, LayerCache};
-use crate::run::{float, into_float, run};
+use crate::run::{empty, float, into_float, run};
 use crate::step::Step;
 use burn::tensor::Tensor;
 use samara_shaders::{
@@ -59,7 +59,7 @@ pub fn attention(q: &Tensor<2>, cache: &LayerCache, step: &Step, spec: &Attentio
     let mut inputs = vec![float(q)];
     inputs.extend(cache.buffers());
     inputs.push(step.buffer());
-    run(operation, inputs, vec![into_float(q.empty_like())]).float()
+    run(operation, inputs, vec![into_float(empty(q.dims(), &q.device()))]).float()
 }
 
 impl Attention {

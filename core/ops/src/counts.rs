@@ -8,8 +8,12 @@ use std::ops::Sub;
 /// Work handed to the device since the thread began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Kernel launches.
+    /// Kernel launches, replayed ones included.
     pub launches: u64,
+    /// Bind groups built: one a launch, and none a replay.
+    pub bind_groups: u64,
+    /// Buffers asked for, to hold results.
+    pub allocations: u64,
     /// Command buffers: full ones, those that an upload closes, and those that a readback waits for.
     pub submits: u64,
     /// Writes from host to device memory.
@@ -27,7 +31,7 @@ pub struct Counts {
 pub(crate) const LAUNCHES_PER_SUBMIT: usize = 512;
 
 thread_local! {
-    static COUNTS: Cell<Counts> = const { Cell::new(Counts { launches: 0, submits: 0, uploads: 0, readbacks: 0, readback_bytes: 0 }) };
+    static COUNTS: Cell<Counts> = const { Cell::new(Counts::NONE) };
     static GATHERED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -37,28 +41,50 @@ pub fn read() -> Counts {
 }
 
 pub(crate) fn launched() {
-    add(Counts { launches: 1, ..Counts::default() });
-    GATHERED.set(GATHERED.get() + 1);
-    if GATHERED.get() == LAUNCHES_PER_SUBMIT {
-        submitted();
-    }
+    add(Counts { launches: 1, bind_groups: 1, ..Counts::NONE });
+    gathered(1);
+}
+
+pub(crate) fn replayed(launches: u64) {
+    add(Counts { launches, ..Counts::NONE });
+    gathered(launches as usize);
+}
+
+pub(crate) fn allocated() {
+    add(Counts { allocations: 1, ..Counts::NONE });
+}
+
+/// What `work` gives, and how many launches it made. None of it counts: it is recorded, or runs once so that it can be.
+pub(crate) fn of_rehearsal<T>(work: &mut impl FnMut() -> T) -> (T, u64) {
+    let (before, gathered) = (COUNTS.get(), GATHERED.get());
+    let output = work();
+    let launches = COUNTS.get().launches - before.launches;
+    COUNTS.set(before);
+    GATHERED.set(gathered);
+    (output, launches)
+}
+
+fn gathered(launches: usize) {
+    let all = GATHERED.get() + launches;
+    add(Counts { submits: (all / LAUNCHES_PER_SUBMIT) as u64, ..Counts::NONE });
+    GATHERED.set(all % LAUNCHES_PER_SUBMIT);
 }
 
 /// The runtime closes what it has gathered before it writes to a buffer.
 pub(crate) fn uploaded() {
-    add(Counts { uploads: 1, ..Counts::default() });
+    add(Counts { uploads: 1, ..Counts::NONE });
     if GATHERED.get() > 0 {
         submitted();
     }
 }
 
 pub(crate) fn read_back(n_bytes: u64) {
-    add(Counts { readbacks: 1, readback_bytes: n_bytes, ..Counts::default() });
+    add(Counts { readbacks: 1, readback_bytes: n_bytes, ..Counts::NONE });
     submitted();
 }
 
 fn submitted() {
-    add(Counts { submits: 1, ..Counts::default() });
+    add(Counts { submits: 1, ..Counts::NONE });
     GATHERED.set(0);
 }
 
@@ -66,11 +92,18 @@ fn add(more: Counts) {
     let so_far = COUNTS.get();
     COUNTS.set(Counts {
         launches: so_far.launches + more.launches,
+        bind_groups: so_far.bind_groups + more.bind_groups,
+        allocations: so_far.allocations + more.allocations,
         submits: so_far.submits + more.submits,
         uploads: so_far.uploads + more.uploads,
         readbacks: so_far.readbacks + more.readbacks,
         readback_bytes: so_far.readback_bytes + more.readback_bytes,
     });
+}
+
+impl Counts {
+    const NONE: Self =
+        Self { launches: 0, bind_groups: 0, allocations: 0, submits: 0, uploads: 0, readbacks: 0, readback_bytes: 0 };
 }
 
 impl Sub for Counts {
@@ -79,6 +112,8 @@ impl Sub for Counts {
     fn sub(self, earlier: Self) -> Self {
         Self {
             launches: self.launches - earlier.launches,
+            bind_groups: self.bind_groups - earlier.bind_groups,
+            allocations: self.allocations - earlier.allocations,
             submits: self.submits - earlier.submits,
             uploads: self.uploads - earlier.uploads,
             readbacks: self.readbacks - earlier.readbacks,
@@ -98,7 +133,9 @@ mod tests {
         launched();
         read_back(8);
         let counts = read() - before;
-        assert_eq!(counts, Counts { launches: 2, submits: 1, uploads: 0, readbacks: 1, readback_bytes: 8 });
+        let expected =
+            Counts { launches: 2, bind_groups: 2, submits: 1, readbacks: 1, readback_bytes: 8, ..Counts::NONE };
+        assert_eq!(counts, expected);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! an adapter can be explained. Without any adapter Burn's pure-Rust `Flex` serves; it is slow, and `why` says so.
 
 use crate::counts::LAUNCHES_PER_SUBMIT;
+use crate::faults::Faults;
 use burn::tensor::Device;
 use burn::tensor::wgpu::{MemoryConfiguration, WgpuSetup, wgpu};
 use std::fmt;
@@ -85,6 +86,10 @@ pub struct OpenDevice {
     pub why: String,
     /// `None` on the CPU.
     pub adapter: Option<AdapterInfo>,
+    /// What has gone wrong on it.
+    pub faults: Faults,
+    /// Kept so that it can be lost.
+    handle: Option<wgpu::Device>,
 }
 
 /// Why no device could be opened.
@@ -112,6 +117,18 @@ pub enum DeviceError {
         /// What it said.
         reason: String,
     },
+}
+
+impl OpenDevice {
+    /// What a driver reset looks like from here, for tests: the device and all that lies on it is gone. The CPU cannot be
+    /// lost.
+    pub fn lose(&self) {
+        if let Some(handle) = &self.handle {
+            handle.destroy();
+            // The loss is reported once the device is idle. The answer says nothing: there is no device to answer.
+            drop(handle.poll(wgpu::PollType::wait_indefinitely()));
+        }
+    }
 }
 
 impl FromStr for DeviceChoice {
@@ -191,6 +208,8 @@ fn cpu(why: &str) -> Result<OpenDevice, DeviceError> {
         name: "CPU (pure-Rust reference)".to_owned(),
         why: why.to_owned(),
         adapter: None,
+        faults: Faults::default(),
+        handle: None,
     })
 }
 
@@ -242,6 +261,7 @@ async fn open_adapter(
     };
     let (device, queue) = adapter.request_device(&descriptor).await.map_err(|error| refused(error.to_string()))?;
     let backend = adapter.get_info().backend;
+    let handle = device.clone();
     let setup = WgpuSetup { instance, adapter: adapter.clone(), device, queue, backend };
     let device = Device::wgpu_options()
         .memory_config(MemoryConfiguration::ExclusivePages)
@@ -251,7 +271,9 @@ async fn open_adapter(
         .map_err(|error| refused(error.to_string()))?;
     let kernels = if info.kind == "software" { Kernels::Invocation } else { Kernels::Workgroup };
     let name = info.name.clone();
-    Ok(OpenDevice { device, max_binding_bytes, kernels, name, why: why.to_owned(), adapter: Some(info) })
+    let faults = Faults::listen(&handle, &device);
+    let (why, adapter, handle) = (why.to_owned(), Some(info), Some(handle));
+    Ok(OpenDevice { device, max_binding_bytes, kernels, name, why, adapter, faults, handle })
 }
 
 /// CubeCL looks at the adapter to see what it may use, so the device must have all of it, but for mapped buffers,
@@ -312,5 +334,14 @@ mod tests {
         for bad in ["", "gpu", "gpu:", "gpu:-1", "GPU:0", "cuda"] {
             assert!(bad.parse::<DeviceChoice>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_invalid_buffer_is_a_fault_and_no_panic() {
+        let Ok(open) = pollster::block_on(open(DeviceChoice::Gpu(0), Limits::Default)) else { return };
+        let (size, usage) = (u64::MAX / 2, wgpu::BufferUsages::STORAGE);
+        let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+        drop(open.handle.as_ref().map(|handle| handle.create_buffer(&descriptor)));
+        assert!(matches!(open.faults.check(), Err(crate::OpsError::Refused { .. })));
     }
 }

@@ -1,10 +1,10 @@
 //! Token ids to vectors.
 
 use crate::operation::{Host, HostMut, Launch, Operation};
-use crate::run::{into_float, run};
+use crate::run::{empty, into_float, run};
 use crate::step::{HEADER_WORDS, Step};
 use crate::weight::{Weight, rows};
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
 use samara_shaders::{EMBED, EmbedParams, Format};
 
 /// `y[t] = scale * table[ids[t]]`, for the rows of one part of the table.
@@ -22,7 +22,7 @@ struct Embed {
 ///
 /// Every id must be below V: the engine checks that at its border.
 pub fn embed(step: &Step, table: &Weight, scale: f32) -> Tensor<2> {
-    let mut y = Tensor::empty([step.n_tokens(), table.n_in()], (&step.device(), DType::F32));
+    let mut y = empty([step.n_tokens(), table.n_in()], &step.device());
     for part in table.parts() {
         let params = EmbedParams {
             n_tokens: step.n_tokens() as u32,

@@ -2,11 +2,35 @@
 //! have broken down.
 
 /// An error of the device.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpsError {
-    /// The results could not be read: the device was lost, a launch failed or memory ran out.
+    /// The driver was reset, the GPU went away, or a browser took it back. All that lay on the device is gone; a new one
+    /// can be opened.
+    #[error("the device was lost: {reason}")]
+    Lost {
+        /// What the driver says.
+        reason: String,
+    },
+    /// There is no room for a buffer. What was computed since means nothing.
+    #[error("the device ran out of memory while {doing}")]
+    OutOfMemory {
+        /// "loading the weights".
+        doing: String,
+    },
+    /// The device calls its work invalid.
+    #[error("the device refused to go on while {doing}: {reason}")]
+    Refused {
+        /// "loading the weights".
+        doing: String,
+        /// What it says.
+        reason: String,
+    },
+    /// The results could not be read: a buffer was too large, or a launch failed.
     #[error("the device could not return its results: {0}")]
     Readback(String),
+    /// A measurement gave no number.
+    #[error("the device could not time its work: {0}")]
+    Timing(String),
 }
 
 /// Why a row of logits gives no token.

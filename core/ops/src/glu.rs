@@ -1,7 +1,7 @@
 //! The gated activation of the feed-forward part.
 
 use crate::operation::{Host, HostMut, Launch, Operation};
-use crate::run::{float, into_float, run};
+use crate::run::{empty, float, into_float, run};
 use burn::tensor::Tensor;
 use samara_shaders::{GLU_GELU_TANH, GLU_SILU, GluParams};
 
@@ -29,7 +29,7 @@ struct Glu {
 pub fn glu(x: &Tensor<2>, activation: Activation) -> Tensor<2> {
     let [n_tokens, width] = x.dims();
     let params = GluParams { n_tokens: n_tokens as u32, d_ff: width as u32 / 2 };
-    let y = Tensor::<2>::empty([n_tokens, width / 2], (&x.device(), x.dtype()));
+    let y = empty([n_tokens, width / 2], &x.device());
     run(Glu { activation, params }, vec![float(x)], vec![into_float(y)]).float()
 }
 

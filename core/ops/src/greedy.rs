@@ -3,8 +3,8 @@
 use crate::error::SampleError;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::pick::{Picked, packs};
-use crate::run::{float, into_int, run};
-use burn::tensor::{DType, Int, Tensor};
+use crate::run::{empty_int, float, into_int, run};
+use burn::tensor::{Int, Tensor};
 use samara_shaders::{GREEDY_SCALAR, GREEDY_VEC4, GreedyParams};
 
 /// The highest of `adjusted`.
@@ -25,7 +25,7 @@ pub fn greedy(logits: &Tensor<2>, adjusted: &Tensor<2>, limit: usize) -> Tensor<
     let n_logits = logits.dims()[1];
     assert_eq!(logits.dims(), adjusted.dims(), "greedy: two forms of one row");
     let params = GreedyParams { n_packs: packs(n_logits), limit: limit.min(n_logits) as u32 };
-    let picked = Tensor::<1, Int>::empty([2], (&logits.device(), DType::U32));
+    let picked = empty_int([2], &logits.device());
     let operation = Greedy { params, n_logits: n_logits as u32 };
     run(operation, vec![float(logits), float(adjusted)], vec![into_int(picked)]).int()
 }

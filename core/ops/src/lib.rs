@@ -8,13 +8,16 @@
 //! It never sees a file, a token's text or a request. Shapes in the docs: B batch, T time, D model, H heads,
 //! K kv heads, C head width, F feed-forward, V vocabulary, E experts, k picks.
 
-#![forbid(unsafe_code)]
-
 mod attention;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod bench;
+mod capture;
+mod ceilings;
 pub mod counts;
 pub mod device;
 mod embed;
 mod error;
+mod faults;
 mod glu;
 mod greedy;
 mod linear;
@@ -31,8 +34,11 @@ mod step;
 mod weight;
 
 pub use attention::{AttentionSpec, attention};
+pub use capture::{Recording, record};
+pub use ceilings::{ceiling_copy, ceiling_multiply_add, stock_matmul};
 pub use embed::embed;
 pub use error::{OpsError, SampleError};
+pub use faults::{Faults, is_panic_of_loss};
 pub use glu::{Activation, glu};
 pub use greedy::{check_finite, greedy, log_prob};
 pub use linear::linear;

@@ -2,7 +2,7 @@
 
 use crate::device::Kernels;
 use crate::operation::{Host, HostMut, Launch, Operation};
-use crate::run::{float, into_float, run};
+use crate::run::{empty, float, into_float, run};
 use crate::weight::{Rows, Weight, rows};
 use burn::tensor::Tensor;
 use samara_shaders::{Format, MATMUL, MATMUL_TILE, MATVEC, MATVEC_TILE, MatvecParams};
@@ -40,7 +40,7 @@ struct Linear {
 pub fn linear(x: &Tensor<2>, w: &Weight) -> Tensor<2> {
     let [n_tokens, n_in] = x.dims();
     assert_eq!(n_in, w.n_in(), "linear: x is [{n_tokens}, {n_in}], the weight has rows of {}", w.n_in());
-    let mut y = Tensor::empty([n_tokens, w.n_out()], (&x.device(), x.dtype()));
+    let mut y = empty([n_tokens, w.n_out()], &x.device());
     for part in w.parts() {
         let params = MatvecParams {
             n_tokens: n_tokens as u32,

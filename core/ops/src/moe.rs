@@ -2,9 +2,9 @@
 
 use crate::linear::dot;
 use crate::operation::{Host, HostMut, Launch, Operation};
-use crate::run::{float, int, into_float, into_int, run};
+use crate::run::{empty, empty_int, float, int, into_float, into_int, run};
 use crate::weight::{Weight, rows};
-use burn::tensor::{DType, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 use samara_shaders::{
     Format, MOE_COMBINE_F32, MOE_LINEAR, MOE_ROUTE_F32, MoeCombineParams, MoeLinearParams, MoeRouteParams,
 };
@@ -55,8 +55,8 @@ pub fn moe_route(router_logits: &Tensor<2>, top_k: usize, renormalise: bool) -> 
         renormalise: u32::from(renormalise),
     });
     let device = router_logits.device();
-    let experts = Tensor::<2, Int>::empty([n_tokens, top_k], (&device, DType::U32));
-    let weights = Tensor::<2>::empty([n_tokens, top_k], (&device, DType::F32));
+    let experts = empty_int([n_tokens, top_k], &device);
+    let weights = empty([n_tokens, top_k], &device);
     let mut outputs = run(operation, vec![float(router_logits)], vec![into_int(experts), into_float(weights)]);
     Routes { experts: outputs.int(), weights: outputs.float() }
 }
@@ -77,7 +77,7 @@ pub fn moe_linear(x: &Tensor<2>, w: &Weight, routes: &Routes, n_experts: usize) 
     let n_out = w.n_out() / n_experts;
     assert_eq!(n_in, w.n_in(), "moe_linear: widths");
     assert!(n_rows == n_tokens || n_rows == n_picks, "moe_linear: {n_rows} rows for {n_tokens} x {top_k} picks");
-    let mut y = Tensor::empty([n_picks, n_out], (&x.device(), DType::F32));
+    let mut y = empty([n_picks, n_out], &x.device());
     for part in w.parts() {
         let params = MoeLinearParams {
             n_picks: n_picks as u32,
@@ -102,7 +102,7 @@ pub fn moe_combine(x: &Tensor<2>, routes: &Routes) -> Tensor<2> {
     let [n_tokens, top_k] = routes.weights.dims();
     let [_, d_model] = x.dims();
     let params = MoeCombineParams { n_tokens: n_tokens as u32, d_model: d_model as u32, top_k: top_k as u32 };
-    let y = Tensor::<2>::empty([n_tokens, d_model], (&x.device(), DType::F32));
+    let y = empty([n_tokens, d_model], &x.device());
     run(Combine(params), vec![float(x), float(&routes.weights)], vec![into_float(y)]).float()
 }
 

@@ -1,7 +1,7 @@
 //! RMSNorm and LayerNorm, alone and with the residual that stands before or after them.
 
 use crate::operation::{Host, HostMut, Launch, Operation};
-use crate::run::{float, into_float, run};
+use crate::run::{empty, float, into_float, run};
 use burn::tensor::Tensor;
 use samara_shaders::{
     ADD_NORM_LAYER, ADD_NORM_RMS, Kernel, NORM_ADD_LAYER, NORM_ADD_RMS, NORM_LAYER, NORM_RMS, NormParams,
@@ -25,6 +25,13 @@ pub struct Norm {
     pub weight: Tensor<1>,
     /// Added to the variance.
     pub eps: f32,
+}
+
+impl Norm {
+    /// Bytes in device memory.
+    pub fn n_bytes(&self) -> u64 {
+        4 * self.weight.dims()[0] as u64
+    }
 }
 
 /// Where the residual stands.
@@ -53,7 +60,7 @@ struct Normalise {
 /// - result `[R, D]`
 pub fn norm(x: &Tensor<2>, n: &Norm) -> Tensor<2> {
     let operation = Normalise::new(x, n, Placement::Alone);
-    run(operation, vec![float(x), float(&n.weight)], vec![into_float(x.empty_like())]).float()
+    run(operation, vec![float(x), float(&n.weight)], vec![into_float(empty(x.dims(), &x.device()))]).float()
 }
 
 /// `residual + norm(x)`: the post-norm block of OLMo 2 and 3, whose residual skips the norm.
@@ -63,7 +70,8 @@ pub fn norm(x: &Tensor<2>, n: &Norm) -> Tensor<2> {
 /// - result `[R, D]`
 pub fn norm_add(x: &Tensor<2>, n: &Norm, residual: &Tensor<2>) -> Tensor<2> {
     let operation = Normalise::new(x, n, Placement::Inside);
-    run(operation, vec![float(x), float(&n.weight), float(residual)], vec![into_float(x.empty_like())]).float()
+    run(operation, vec![float(x), float(&n.weight), float(residual)], vec![into_float(empty(x.dims(), &x.device()))])
+        .float()
 }
 
 /// `(s, norm(s))` with `s = residual + x`: what a pre-norm block carries on, and what its next part reads.
@@ -73,7 +81,7 @@ pub fn norm_add(x: &Tensor<2>, n: &Norm, residual: &Tensor<2>) -> Tensor<2> {
 /// - results `[R, D]`
 pub fn add_norm(x: &Tensor<2>, residual: &Tensor<2>, n: &Norm) -> (Tensor<2>, Tensor<2>) {
     let operation = Normalise::new(x, n, Placement::Before);
-    let outputs = vec![into_float(x.empty_like()), into_float(x.empty_like())];
+    let outputs = vec![into_float(empty(x.dims(), &x.device())), into_float(empty(x.dims(), &x.device()))];
     let mut outputs = run(operation, vec![float(x), float(&n.weight), float(residual)], outputs);
     (outputs.float(), outputs.float())
 }

@@ -1,8 +1,8 @@
 //! Changes the logits of single tokens: bias, then penalties.
 
 use crate::operation::{Host, HostMut, Launch, Operation};
-use crate::run::{float, int, into_float, run, write_words};
-use burn::tensor::{DType, Device, Int, Tensor};
+use crate::run::{empty, empty_int, float, int, into_float, run, write_words};
+use burn::tensor::{Device, Int, Tensor};
 use samara_shaders::{PENALISE_F32, PenaliseParams};
 
 /// Logits that one invocation takes.
@@ -69,7 +69,7 @@ impl Adjustments {
             return None;
         }
         let words: Vec<u32> = list.iter().flat_map(Adjustment::words).collect();
-        let entries = Tensor::<1, Int>::empty([words.len()], (device, DType::U32));
+        let entries = empty_int([words.len()], device);
         Some(Self(write_words(entries, words)))
     }
 }
@@ -83,7 +83,7 @@ pub fn penalise(logits: &Tensor<2>, adjustments: &Adjustments) -> Tensor<2> {
     let n_entries = adjustments.0.dims()[0] / ENTRY_WORDS;
     let params = PenaliseParams { n_logits: logits.dims()[1] as u32, n_entries: n_entries as u32 };
     let inputs = vec![float(logits), int(&adjustments.0)];
-    run(Penalise(params), inputs, vec![into_float(logits.empty_like())]).float()
+    run(Penalise(params), inputs, vec![into_float(empty(logits.dims(), &logits.device()))]).float()
 }
 
 /// Adjusts a row in host memory.

@@ -6,6 +6,7 @@ use crate::greedy::{greedy, likeliest};
 use crate::penalise::{Adjustment, Adjustments, adjust, penalise};
 use crate::readback::read_u32;
 use crate::sample::{Draw, drawn, sample};
+use crate::step::Step;
 use burn::tensor::{Int, Tensor};
 
 /// How one token is chosen.
@@ -33,16 +34,17 @@ const NOT_FINITE: u32 = u32::MAX;
 /// In place of a token: every one is ruled out.
 const NOTHING_LEFT: u32 = u32::MAX - 1;
 
-/// Launches a choice. `adjustments` are those of `choice`, uploaded before the forward pass that gave `logits`.
+/// Launches a choice. `adjustments` are those of `choice`, uploaded before the forward pass that gave `logits`; `step` is
+/// that of the pass and was set with the choice's draw.
 ///
 /// # Shapes
 /// - logits `[1, V]`
 /// - result `[2]`, for [`read_picked`]
-pub fn pick(logits: &Tensor<2>, adjustments: Option<&Adjustments>, choice: &Choice) -> Tensor<1, Int> {
+pub fn pick(logits: &Tensor<2>, adjustments: Option<&Adjustments>, step: &Step, choice: &Choice) -> Tensor<1, Int> {
     let adjusted = adjustments.map_or_else(|| logits.clone(), |list| penalise(logits, list));
     let likeliest = greedy(logits, &adjusted, choice.limit);
     match &choice.draw {
-        Some(draw) => sample(logits, &adjusted, &likeliest, choice.limit, draw),
+        Some(draw) => sample(logits, &adjusted, &likeliest, step, choice.limit, draw),
         None => likeliest,
     }
 }
@@ -64,8 +66,25 @@ pub fn pick_on_host(logits: &[f32], choice: &Choice) -> Result<Picked, SampleErr
     adjust(&mut adjusted, choice.adjustments.iter().copied());
     let likeliest = likeliest(logits, &adjusted, choice.limit)?;
     match &choice.draw {
-        Some(draw) => Ok(drawn(logits, &adjusted, likeliest, choice.limit, draw)),
+        Some(draw) => {
+            let draw = Draw { uniform: f64::from(choice.uniform()), ..*draw };
+            Ok(drawn(logits, &adjusted, likeliest, choice.limit, &draw))
+        }
         None => Ok(likeliest),
+    }
+}
+
+impl Choice {
+    /// Where in `[0, 1)` a draw falls, as [`Step::set`] takes it; 0 where nothing is drawn.
+    pub fn uniform(&self) -> f32 {
+        self.draw.map_or(0.0, |draw| (draw.uniform as f32).min(1.0 - f32::EPSILON / 2.0))
+    }
+
+    /// Whether it differs from `other` in nothing but where a draw falls, so that the same launches serve both.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let still =
+            |choice: &Self| Self { draw: choice.draw.map(|draw| Draw { uniform: 0.0, ..draw }), ..choice.clone() };
+        still(self) == still(other)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What lies between the fused QKV product and attention: QK-norm, clipping, RoPE and the write to the KV cache.
 
 use crate::operation::{Host, HostMut, Launch, Operation};
-use crate::run::{Buffer, float, into_float, run};
+use crate::run::{Buffer, empty, float, into_float, run};
 use crate::step::Step;
 use crate::weight::vector;
 use burn::tensor::{DType, Device, Tensor};
@@ -139,7 +139,7 @@ pub fn qk_norm_rope(
 ) -> Tensor<2> {
     let operation = QkNormRope::new(qkv, qk_weight, cache, spec);
     let [n_tokens, _] = qkv.dims();
-    let q = Tensor::<2>::empty([n_tokens, spec.heads.q_width()], (&qkv.device(), DType::F32));
+    let q = empty([n_tokens, spec.heads.q_width()], &qkv.device());
     let inputs = vec![float(qkv), float(qk_weight), float(&rope.0), step.buffer()];
     let mut written = vec![into_float(q)];
     written.extend(cache.take());

@@ -11,7 +11,7 @@ use crate::counts;
 use crate::operation::{Launch, Operation};
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, ExtensionType, backend_extension};
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
@@ -87,6 +87,18 @@ pub(crate) fn into_float<const R: usize>(tensor: Tensor<R>) -> Buffer {
 /// An output of ids.
 pub(crate) fn into_int<const R: usize>(tensor: Tensor<R, Int>) -> Buffer {
     Slot::Int(tensor.into_dispatch())
+}
+
+/// A buffer for an operation to fill.
+pub(crate) fn empty<const R: usize>(shape: [usize; R], device: &Device) -> Tensor<R> {
+    counts::allocated();
+    Tensor::empty(shape, (device, DType::F32))
+}
+
+/// A buffer for an operation to fill with ids.
+pub(crate) fn empty_int<const R: usize>(shape: [usize; R], device: &Device) -> Tensor<R, Int> {
+    counts::allocated();
+    Tensor::empty(shape, (device, DType::U32))
 }
 
 /// The tensors that an operation has written, in order.

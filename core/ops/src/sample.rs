@@ -6,8 +6,9 @@ use crate::error::SampleError;
 use crate::greedy::log_prob;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::pick::{Picked, packs};
-use crate::run::{float, int, into_int, run};
-use burn::tensor::{DType, Int, Tensor};
+use crate::run::{empty_int, float, int, into_int, run};
+use crate::step::Step;
+use burn::tensor::{Int, Tensor};
 use samara_shaders::{SAMPLE_SCALAR, SAMPLE_VEC4, SampleParams};
 
 /// How a token is drawn. The settings apply in the order of the fields; each keeps what equals the lowest that it keeps.
@@ -21,7 +22,8 @@ pub struct Draw {
     pub top_p: f32,
     /// Keeps tokens at least so many times as likely as the likeliest; 0 keeps all.
     pub min_p: f32,
-    /// Where in `[0, 1)`, over the shares of the tokens laid end to end, the choice falls.
+    /// Where in `[0, 1)`, over the shares of the tokens laid end to end, the choice falls. On a device it comes with the
+    /// [`Step`], so that nothing else changes from token to token.
     pub uniform: f64,
 }
 
@@ -35,7 +37,7 @@ struct Sample {
 
 /// A token below `limit` drawn from `softmax(adjusted / temperature)`; for [`crate::read_picked`].
 ///
-/// `likeliest` is what [`crate::greedy`] gave for the same rows; where that is an error, so is this. The log-probability
+/// `step` brings the draw. `likeliest` is what [`crate::greedy`] gave for the same rows; where that is an error, so is this. The log-probability
 /// is the model's own, under the softmax of the whole row of `logits`.
 ///
 /// # Shapes
@@ -45,14 +47,15 @@ pub fn sample(
     logits: &Tensor<2>,
     adjusted: &Tensor<2>,
     likeliest: &Tensor<1, Int>,
+    step: &Step,
     limit: usize,
     draw: &Draw,
 ) -> Tensor<1, Int> {
     let n_logits = logits.dims()[1];
     assert_eq!(logits.dims(), adjusted.dims(), "sample: two forms of one row");
     let operation = Sample { draw: *draw, limit: limit.min(n_logits), n_logits };
-    let picked = Tensor::<1, Int>::empty([2], (&logits.device(), DType::U32));
-    run(operation, vec![float(logits), float(adjusted), int(likeliest)], vec![into_int(picked)]).int()
+    let picked = empty_int([2], &logits.device());
+    run(operation, vec![float(logits), float(adjusted), int(likeliest), step.buffer()], vec![into_int(picked)]).int()
 }
 
 /// [`sample`] on a row in host memory.
@@ -64,7 +67,7 @@ pub(crate) fn drawn(logits: &[f32], adjusted: &[f32], likeliest: Picked, limit: 
 impl Sample {
     /// Floats that a device might flush to zero or take to infinity are kept within the normal ones.
     fn params(&self) -> SampleParams {
-        let Draw { temperature, top_k, top_p, min_p, uniform } = self.draw;
+        let Draw { temperature, top_k, top_p, min_p, .. } = self.draw;
         SampleParams {
             n_packs: packs(self.n_logits),
             limit: self.limit as u32,
@@ -72,7 +75,6 @@ impl Sample {
             top_p,
             min_p_gap: (-min_p.ln() * temperature).clamp(0.0, f32::MAX),
             inverse_temperature: temperature.recip().clamp(f32::MIN_POSITIVE, f32::MAX),
-            draw: (uniform as f32).min(1.0 - f32::EPSILON / 2.0),
         }
     }
 }
@@ -80,8 +82,9 @@ impl Sample {
 impl Operation for Sample {
     fn reference(&self, inputs: &[Host<'_>], outputs: &mut [HostMut<'_>]) {
         let (logits, adjusted, likeliest) = (inputs[0].f32(), inputs[1].f32(), inputs[2].u32());
+        let draw = Draw { uniform: f64::from(f32::from_bits(inputs[3].u32()[2])), ..self.draw };
         let picked: Result<Picked, SampleError> =
-            Picked::from_words(likeliest).map(|likeliest| drawn(logits, adjusted, likeliest, self.limit, &self.draw));
+            Picked::from_words(likeliest).map(|likeliest| drawn(logits, adjusted, likeliest, self.limit, &draw));
         outputs[0].u32().copy_from_slice(&Picked::words(picked));
     }
 

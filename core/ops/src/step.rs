@@ -7,10 +7,11 @@ use crate::readback::read_u32;
 use crate::run;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-/// Words before the ids: position, number of tokens, and two that keep the ids aligned.
+/// Words before the ids: position, number of tokens, the bits of a draw, and one that keeps the ids aligned.
 pub(crate) const HEADER_WORDS: usize = 4;
 
-/// Position and token ids of the tokens being computed, in device memory: `[position, T, 0, 0, ids..]`.
+/// Position and token ids of the tokens being computed, and where the draw after them falls, in device memory:
+/// `[position, T, bits of the draw, 0, ids..]`.
 #[derive(Debug, Clone)]
 pub struct Step {
     buffer: Option<Tensor<1, Int>>,
@@ -27,13 +28,14 @@ impl Step {
         Self { buffer, n_tokens: 0, max_tokens, device: device.clone() }
     }
 
-    /// Moves to `tokens` starting at `position`: the one upload of a forward pass.
+    /// Moves to `tokens` starting at `position`, with the [`crate::Choice::uniform`] of the choice after them: the one upload
+    /// of a forward pass.
     ///
     /// # Panics
     /// If there are more than `max_tokens`.
-    pub fn set(&mut self, position: usize, tokens: &[u32]) {
+    pub fn set(&mut self, position: usize, tokens: &[u32], uniform: f32) {
         assert!(tokens.len() <= self.max_tokens, "{} tokens in a step of {}", tokens.len(), self.max_tokens);
-        let mut words = vec![position as u32, tokens.len() as u32, 0, 0];
+        let mut words = vec![position as u32, tokens.len() as u32, uniform.to_bits(), 0];
         words.extend_from_slice(tokens);
         self.n_tokens = tokens.len();
         self.buffer = self.buffer.take().map(|buffer| run::write_words(buffer, words));

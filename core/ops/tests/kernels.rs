@@ -7,11 +7,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod pair;
+#[path = "pair/stored.rs"]
+mod stored;
 
 use burn::tensor::Tensor;
 use pair::{Pair, matrix, pair, poison, random};
 use samara_ops::device::{Kernels, OpenDevice};
 use samara_ops::*;
+use stored::{stored_rows, stored_weight};
 
 /// A weight cut into parts of at most `rows_per_part` rows.
 fn weight(values: &[f32], n_in: usize, rows_per_part: usize, open: &OpenDevice) -> Weight {
@@ -47,7 +50,7 @@ fn bound(factor: f32, n: usize, magnitude: f32) -> f32 {
 
 fn step(open: &OpenDevice, position: usize, ids: &[u32]) -> Step {
     let mut step = Step::new(ids.len(), &open.device);
-    step.set(position, ids);
+    step.set(position, ids, 0.0);
     step
 }
 
@@ -129,55 +132,6 @@ fn every_format_matches_its_reference_in_every_kernel() {
             });
         }
     }
-}
-
-/// Rows as a file holds them: floats, or random codes with scales that keep the values near 1.
-enum Stored {
-    F32(Vec<f32>),
-    Halves(Vec<u8>),
-    Codes(Vec<u8>, Vec<u8>),
-}
-
-fn stored_rows(format: Format, n_rows: usize, n_in: usize) -> Stored {
-    let bytes = |seed, n| -> Vec<u8> { random(seed, n, 1.0).iter().map(|x| (x.abs() * 255.9) as u8).collect() };
-    let layout = format.layout();
-    let halves = random(23, n_rows * n_in, 1.0);
-    match format {
-        Format::Ragged | Format::F32 => Stored::F32(halves),
-        Format::Bf16 => Stored::Halves(halves.iter().flat_map(|x| [x.to_le_bytes()[2], x.to_le_bytes()[3]]).collect()),
-        Format::F16 => Stored::Halves(bytes(24, n_rows * n_in * 2).into_iter().map(|byte| byte & 0x3b).collect()),
-        _ => {
-            let n_bits = layout.main_bits + layout.extra_bits;
-            let codes = bytes(25, n_rows * n_in).into_iter().map(|code| code >> (8 - n_bits)).collect();
-            let record_bytes = layout.scales.record_bytes();
-            let mut records = bytes(26, n_rows * n_in / layout.scales.block_len() * record_bytes);
-            for record in records.chunks_exact_mut(record_bytes) {
-                set_scales(record);
-            }
-            Stored::Codes(codes, records)
-        }
-    }
-}
-
-/// The f16 numbers at the start of a record: small ones, one of them subnormal. MXFP4 reads an exponent of 2^-8 instead.
-fn set_scales(record: &mut [u8]) {
-    let d = [0x78, 0x04 | record[0] & 3];
-    let minimum = [record[1], 0x01];
-    let numbers = [d, minimum].concat();
-    let n_numbers = record.len().min(4);
-    record[..n_numbers].copy_from_slice(&numbers[..n_numbers]);
-}
-
-fn stored_weight(format: Format, n_in: usize, rows: &Stored, rows_per_part: usize, open: &OpenDevice) -> Weight {
-    let mut narrow = open.clone();
-    narrow.max_binding_bytes = rows_per_part as u64 * row_bytes(format, n_in);
-    let mut builder = WeightBuilder::new(n_in, &narrow);
-    match rows {
-        Stored::F32(values) => builder.push_rows_f32(values),
-        Stored::Halves(bytes) => builder.push_rows_halves(format, bytes),
-        Stored::Codes(codes, scales) => builder.push_rows_codes(format, codes, scales),
-    }
-    builder.finish()
 }
 
 #[test]
@@ -330,4 +284,29 @@ fn equal_router_logits_go_to_the_lower_expert() {
         let experts = routes.experts.into_data().try_into_vec::<u32>().unwrap();
         assert_eq!(experts, [1, 2]);
     }
+}
+
+#[test]
+fn ceilings_match_their_references() {
+    let Some(pair) = pair() else { return };
+    for n_values in [4, 252, 4096, 4100, 70_000] {
+        let x = random(15, n_values, 3.0);
+        // Eight chains near 2; errors of earlier steps shrink by 0.75 each, so four roundings of a chain are left.
+        let bound = bound(4.0, 8, 8.0 * 10.0);
+        check(&format!("ceilings {n_values}"), &pair, &[n_values; 2], bound, |open| {
+            let x = vector(&x, &open.device);
+            vec![read(ceiling_copy(&x)), read(ceiling_multiply_add(&x, 5))]
+        });
+    }
+}
+
+#[test]
+fn stock_products_agree_with_ours() {
+    let Some(pair) = pair() else { return };
+    let (x, w) = (random(16, 3 * 64, 1.0), random(17, 20 * 64, 1.0));
+    check("stock_matmul", &pair, &[60], bound(4.0, 64, 32.0), |open| {
+        let stock = stock_matmul(&matrix(&x, 3, &open.device), &matrix(&w, 20, &open.device));
+        let ours = linear(&matrix(&x, 3, &open.device), &weight(&w, 64, 20, open));
+        vec![read(stock.clone() - ours), read(stock)]
+    });
 }

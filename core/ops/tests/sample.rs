@@ -53,7 +53,15 @@ fn on_device(open: &OpenDevice, logits: &[f32], choice: &Choice) -> Result<Picke
     poison(&open.device, &[logits.len(), 2]);
     let adjustments = Adjustments::upload(&choice.adjustments, &open.device);
     let logits = matrix(logits, 1, &open.device);
-    pollster::block_on(read_picked(pick(&logits, adjustments.as_ref(), choice))).unwrap()
+    let step = drawing_step(open, choice);
+    pollster::block_on(read_picked(pick(&logits, adjustments.as_ref(), &step, choice))).unwrap()
+}
+
+/// A step that brings the draw of `choice`.
+fn drawing_step(open: &OpenDevice, choice: &Choice) -> Step {
+    let mut step = Step::new(1, &open.device);
+    step.set(0, &[0], choice.uniform());
+    step
 }
 
 /// What the reference picks for draws a little lower and a little higher.
@@ -270,8 +278,9 @@ fn a_choice_brings_eight_bytes_back() {
     let logits = matrix(&random(8, 1000, 1.0), 1, &pair.gpu.device);
     for (choice, launches) in cases {
         let adjustments = Adjustments::upload(&choice.adjustments, &pair.gpu.device);
+        let step = drawing_step(&pair.gpu, &choice);
         let before = counts::read();
-        pollster::block_on(read_picked(pick(&logits, adjustments.as_ref(), &choice))).unwrap().unwrap();
+        pollster::block_on(read_picked(pick(&logits, adjustments.as_ref(), &step, &choice))).unwrap().unwrap();
         let spent = counts::read() - before;
         assert_eq!((spent.launches, spent.readbacks, spent.readback_bytes), (launches, 1, 8), "{choice:?}");
     }

@@ -8,9 +8,11 @@ use std::time::Instant;
 use clap::Args;
 use samara_chat::FinishReason;
 use samara_engine::{Engine, EngineConfig, Event, Request, Sampling, Stats};
+use samara_formats::Checkpoint;
 use samara_model::{Config, Decoder, LoadProgress};
 use serde::Serialize;
 
+use super::synthetic::{BlockType, Synthetic};
 use crate::Exit;
 use crate::args::{DeviceArgs, ModelArgs};
 use crate::console::Console;
@@ -23,6 +25,12 @@ use crate::{loading, output};
 pub(super) struct ModelBenchArgs {
     #[command(flatten)]
     model: ModelArgs,
+    /// A model of random weights made on the spot, which is as fast as a real one of its shape
+    #[arg(long, value_enum, conflicts_with = "model")]
+    synthetic: Option<Synthetic>,
+    /// How the synthetic model's matrices are quantised
+    #[arg(long, value_enum, default_value_t = BlockType::Q4K, requires = "synthetic")]
+    synthetic_type: BlockType,
     #[command(flatten)]
     device: DeviceArgs,
     /// Lengths of the prompts to measure
@@ -85,7 +93,7 @@ struct Run {
 /// The model or the device is unusable, or a length does not fit the model's context.
 pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Exit> {
     let start = Instant::now();
-    let checkpoint = loading::source(&args.model)?.open()?;
+    let checkpoint = checkpoint(args)?;
     let longest = Config::from_checkpoint(&checkpoint)?.context_length;
     let context_tokens = context_needed(args);
     anyhow::ensure!(
@@ -124,6 +132,13 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
         output::stream(&text(&report))?
     }
     Ok(Exit::Done)
+}
+
+fn checkpoint(args: &ModelBenchArgs) -> anyhow::Result<Checkpoint> {
+    match args.synthetic {
+        Some(synthetic) => synthetic.checkpoint(args.synthetic_type),
+        None => Ok(loading::source(&args.model)?.open()?),
+    }
 }
 
 fn context_needed(args: &ModelBenchArgs) -> usize {

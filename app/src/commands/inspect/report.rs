@@ -105,5 +105,10 @@ fn memory(checkpoint: &Checkpoint, config: &Config, context_tokens: usize) -> Re
     // Sliding layers keep a chunk of the prompt beside their window.
     let chunk_tokens = SessionConfig::default().prefill_chunk_tokens;
     let needed = DeviceMemory::needed(config, checkpoint, context_tokens, chunk_tokens)?;
-    Ok(MemoryReport { context_tokens, weights_device_bytes: needed.weights_bytes, kv_device_bytes: needed.kv_bytes })
+    Ok(MemoryReport {
+        context_tokens,
+        weights_device_bytes: needed.weights_bytes,
+        kv_device_bytes: needed.kv_bytes,
+        scratch_device_bytes: needed.scratch_bytes,
+    })
 }

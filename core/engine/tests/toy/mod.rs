@@ -2,7 +2,7 @@
 //!
 //! A cache that is wrong by one id gives entirely different tokens, so equal ids prove equal histories.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -17,6 +17,8 @@ pub struct Toy {
     pub slack_tokens: Option<usize>,
     /// The id whose presence in the cache turns every logit into NaN.
     pub poison: Option<u32>,
+    /// How many calls its device still answers; `None` for any number.
+    pub answers: Cell<Option<usize>>,
     /// Tokens run, one entry per call.
     pub calls: RefCell<Vec<usize>>,
 }
@@ -45,6 +47,10 @@ impl LanguageModel for Toy {
 
     async fn append(&self, tokens: &[u32], cache: &mut ToyCache) -> Result<(), OpsError> {
         assert!(!tokens.is_empty() && tokens.len() <= cache.max_chunk_tokens);
+        match self.answers.get() {
+            Some(0) => return Err(OpsError::Lost { reason: "a test".to_owned() }),
+            left => self.answers.set(left.map(|n| n - 1)),
+        }
         cache.ids.extend_from_slice(tokens);
         assert!(cache.ids.len() <= cache.capacity_tokens);
         self.calls.borrow_mut().push(tokens.len());

@@ -12,6 +12,7 @@ use crate::{
     config::Attention,
     exit::Exit,
     load::{Loader, planned_bytes},
+    memory::readable,
     names::{self, FeedForwardPlan, LayerPlan, Plan, VectorPlan},
 };
 
@@ -26,7 +27,10 @@ pub(super) fn decoder(
     names::check(&plan, &config, checkpoint)?;
     let total_bytes = planned_bytes(&plan, checkpoint);
     let loader = Loader { checkpoint, open, progress, done_bytes: 0, total_bytes };
-    Builder { config: &config, loader, plan: &plan }.decoder()
+    let doing = format!("loading {} of weights", readable(total_bytes));
+    let decoder = open.faults.during(doing, || Builder { config: &config, loader, plan: &plan }.decoder())?;
+    open.faults.check()?;
+    Ok(decoder)
 }
 
 struct Builder<'a> {
@@ -45,11 +49,13 @@ impl Builder<'_> {
             layers.push(self.layer(idx, layer)?);
         }
         let head = plan.head.as_ref().map(|head| self.loader.matrix(head)).transpose()?;
-        let OpenDevice { device, max_binding_bytes, .. } = self.loader.open.clone();
-        Ok(Decoder { config: self.config.clone(), device, max_binding_bytes, embed, entry, layers, head })
+        let OpenDevice { device, faults, max_binding_bytes, .. } = self.loader.open.clone();
+        Ok(Decoder { config: self.config.clone(), device, faults, max_binding_bytes, embed, entry, layers, head })
     }
 
     fn layer(&mut self, idx: usize, plan: &LayerPlan) -> Result<Layer, ModelError> {
+        // A device that is full or lost should not be filled to the end.
+        self.loader.open.faults.check()?;
         let config = self.config;
         let span = config.attention.get(idx).copied().unwrap_or(Attention::Full);
         Ok(Layer {
