@@ -10,6 +10,7 @@ use crate::recovery::Recovery;
 
 /// What a generation gives next.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "pieces are handed on one by one, so a box would save nothing")]
 pub enum Piece {
     /// Prompt tokens done; a long prompt gives several of these before its first text.
     Progress { done_tokens: usize, total_tokens: usize },

@@ -6,6 +6,7 @@ use samara_ops::{Choice, Recording};
 
 /// What a cache knows of the steps that extend it by one token.
 #[derive(Debug, Default)]
+#[expect(clippy::large_enum_variant, reason = "a cache has one, so a box would save nothing")]
 pub(crate) enum Replay {
     /// No step yet.
     #[default]

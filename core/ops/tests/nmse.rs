@@ -5,6 +5,7 @@
 //! about `sqrt(k)` terms large; independent roundings add as squares, so n of them leave `u² n / 6` of the result's square.
 //! A weight is itself the result of up to three roundings, which is a few u² more. `4 n u²` allows for all that and for
 //! chance, and is far below what matters: 1e-7 for f32, 1e-6 for f16 and 5e-4 for quantised weights.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod pair;
 #[path = "pair/stored.rs"]

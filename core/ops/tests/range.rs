@@ -12,9 +12,10 @@ use samara_ops::*;
 
 /// Runs `check` on the CPU and with both families of kernels on the adapter.
 fn on_each(check: impl Fn(&OpenDevice)) {
-    let Some(Pair { gpu, cpu }) = pair() else { return };
+    let Some(Pair { mut gpu, cpu }) = pair() else { return };
     for kernels in [Kernels::Workgroup, Kernels::Invocation] {
-        check(&OpenDevice { kernels, ..gpu.clone() });
+        gpu.kernels = kernels;
+        check(&gpu);
     }
     check(&cpu);
 }
@@ -81,7 +82,7 @@ fn sixteen_bit_weights_keep_their_extremes() {
         for (format, cases) in [(Format::F16, &f16[..]), (Format::Bf16, &bf16)] {
             let (row, expected): (Vec<u16>, Vec<f32>) = cases.iter().copied().cycle().take(32).unzip();
             let mut step = Step::new(1, &open.device);
-            step.set(0, &[0]);
+            step.set(0, &[0], 0.0);
             let found = read(embed(&step, &rows_of_halves(format, &row, 1, open), 1.0));
             assert_eq!(found, expected, "{format:?} on {}", open.name);
         }
