@@ -169,21 +169,12 @@ impl Decoder {
 
     /// The stream after the final norm, `[T, D]`, of the tokens that the cache has been told of.
     fn hidden(&self, cache: &mut KvCache) -> Tensor<2> {
-        let mut stream = self.enter(cache);
+        let mut stream = Stream::enter(&cache.step, &self.embed, self.entry.as_ref(), self.config.embed_scale);
         let KvCache { layers, ropes, step, .. } = cache;
         for (layer, keys_values) in self.layers.iter().zip(layers) {
             stream = layer.forward(stream, ropes, step, keys_values);
         }
         stream.input
-    }
-
-    fn enter(&self, cache: &KvCache) -> Stream {
-        let residual = ops::embed(&cache.step, &self.embed, self.config.embed_scale);
-        let input = match &self.entry {
-            Some(norm) => ops::norm(&residual, norm),
-            None => residual.clone(),
-        };
-        Stream { residual, input }
     }
 }
 

@@ -4,7 +4,7 @@
 //! and sandwich models run through the same lines, and a sum is one operation with its norm.
 
 use burn::tensor::Tensor;
-use samara_ops::{self as ops, Norm};
+use samara_ops::{self as ops, Norm, Step, Weight};
 
 /// How a part's output joins the residual stream and what the next part is given. `N` is the plan
 /// of a norm, or the norm.
@@ -23,6 +23,15 @@ pub(crate) struct Stream {
     pub residual: Tensor<2>,
     /// What the next part is given.
     pub input: Tensor<2>,
+}
+
+impl Stream {
+    /// Before the first part: the tokens' embeddings.
+    pub fn enter(step: &Step, embed: &Weight, norm: Option<&Norm>, scale: f32) -> Self {
+        let residual = ops::embed(step, embed, scale);
+        let input = norm.map_or_else(|| residual.clone(), |norm| ops::norm(&residual, norm));
+        Self { residual, input }
+    }
 }
 
 impl<N> Exit<N> {

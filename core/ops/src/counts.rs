@@ -2,7 +2,9 @@
 //!
 //! They are kept per thread because one thread owns the device; subtract two readings to count what lies between.
 
-use std::cell::Cell;
+use samara_shaders::Kernel;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::ops::Sub;
 
 /// Work handed to the device since the thread began.
@@ -33,6 +35,7 @@ pub(crate) const LAUNCHES_PER_SUBMIT: usize = 512;
 thread_local! {
     static COUNTS: Cell<Counts> = const { Cell::new(Counts::NONE) };
     static GATHERED: Cell<usize> = const { Cell::new(0) };
+    static PIPELINES: RefCell<BTreeSet<(&'static str, &'static str)>> = const { RefCell::new(BTreeSet::new()) };
 }
 
 /// The counts of this thread so far.
@@ -40,7 +43,13 @@ pub fn read() -> Counts {
     COUNTS.get()
 }
 
-pub(crate) fn launched() {
+/// How many different kernel variants this thread has launched; each is one pipeline, compiled at its first launch.
+pub fn pipelines() -> usize {
+    PIPELINES.with_borrow(BTreeSet::len)
+}
+
+pub(crate) fn launched(kernel: &Kernel) {
+    PIPELINES.with_borrow_mut(|pipelines| pipelines.insert((kernel.name, kernel.variant)));
     add(Counts { launches: 1, bind_groups: 1, ..Counts::NONE });
     gathered(1);
 }
@@ -129,8 +138,8 @@ mod tests {
     #[test]
     fn a_readback_submits_what_was_gathered() {
         let before = read();
-        launched();
-        launched();
+        launched(&samara_shaders::GLU_SILU);
+        launched(&samara_shaders::GLU_SILU);
         read_back(8);
         let counts = read() - before;
         let expected =

@@ -165,7 +165,7 @@ impl Run for CubeBackend {
         let arguments = arguments.with_info(MetadataBindingInfo::custom(uniform(params)));
         if let Some(client) = client {
             client.launch(Box::new(Wgsl(kernel)), fold(groups), arguments);
-            counts::launched();
+            counts::launched(kernel);
         }
         Slots::gather(all.into_iter())
     }

@@ -10,6 +10,7 @@ use samara_chat::FinishReason;
 use samara_engine::{Engine, EngineConfig, Event, Request, Sampling, Stats};
 use samara_formats::Checkpoint;
 use samara_model::{Config, Decoder, LoadProgress};
+use samara_ops::counts;
 use serde::Serialize;
 
 use super::synthetic::{BlockType, Synthetic};
@@ -62,6 +63,9 @@ struct Report {
     load_s: f64,
     /// From the start of the program to its first token, pipelines compiled on the way.
     first_token_s: f64,
+    /// Pipelines compiled while the weights were on their way, and those that the first token needed.
+    pipelines_at_load: usize,
+    pipelines_at_first_token: usize,
     prompts: Vec<Rate>,
     generation: Vec<Rate>,
     launches_per_token: f64,
@@ -107,11 +111,13 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
     let decoder = Decoder::load(&checkpoint, &open, &mut progress)?;
     drop(bar);
     let load_s = start.elapsed().as_secs_f64();
+    let pipelines_at_load = counts::pipelines();
     let weights_device_bytes = decoder.n_bytes();
     let engine = Engine::new(decoder, EngineConfig { context_tokens, prefill_chunk_tokens: args.prefill_chunk })?;
     let mut bench = Bench { engine, next_seed: 1 };
     bench.run(1, 1)?;
     let first_token_s = start.elapsed().as_secs_f64();
+    let pipelines_at_first_token = counts::pipelines();
     let (prompts, generation, stats) = bench.rates(args)?;
     let report = Report {
         device: open.name,
@@ -119,6 +125,8 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
         kv_device_bytes: bench.engine.cache_bytes(),
         load_s,
         first_token_s,
+        pipelines_at_load,
+        pipelines_at_first_token,
         prompts,
         generation,
         launches_per_token: stats.launches_per_token(),
@@ -246,6 +254,8 @@ fn text(report: &Report) -> String {
         ("keys and values", output::bytes(report.kv_device_bytes)),
         ("loaded after", format!("{:.2} s", report.load_s)),
         ("first token after", format!("{:.2} s", report.first_token_s)),
+        ("pipelines compiled by then", report.pipelines_at_first_token.to_string()),
+        ("while loading", report.pipelines_at_load.to_string()),
         ("launches per token", format!("{:.0}", report.launches_per_token)),
         ("submits per token", format!("{:.0}", report.submits_per_token)),
         ("read back per token", output::bytes(report.readback_bytes_per_token as u64)),

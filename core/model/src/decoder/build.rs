@@ -2,19 +2,22 @@
 
 use samara_formats::Checkpoint;
 use samara_ops::{
-    self as ops, AttentionSpec, Norm, QkSpec,
+    self as ops, AttentionSpec, Norm, QkSpec, Weight,
     device::{Kernels, OpenDevice},
 };
 
 use super::{Decoder, FeedForward, Layer};
 use crate::{
-    Config, LoadProgress, ModelError,
+    Config, KvCache, LoadProgress, ModelError,
     config::Attention,
-    exit::Exit,
+    exit::{Exit, Stream},
     load::{Loader, planned_bytes},
     memory::readable,
     names::{self, FeedForwardPlan, LayerPlan, Plan, VectorPlan},
 };
+
+/// Enough tokens for the kernels of a prompt.
+const WARM_UP_TOKENS: usize = 8;
 
 /// Proves every shape, then loads.
 pub(super) fn decoder(
@@ -47,10 +50,30 @@ impl Builder<'_> {
         let mut layers = Vec::with_capacity(plan.layers.len());
         for (idx, layer) in plan.layers.iter().enumerate() {
             layers.push(self.layer(idx, layer)?);
+            if idx == 0 {
+                self.warm_up(&embed, entry.as_ref(), &layers[0]);
+            }
         }
         let head = plan.head.as_ref().map(|head| self.loader.matrix(head)).transpose()?;
         let OpenDevice { device, faults, max_binding_bytes, .. } = self.loader.open.clone();
         Ok(Decoder { config: self.config.clone(), device, faults, max_binding_bytes, embed, entry, layers, head })
+    }
+
+    /// Launches what a layer launches, for a chunk and for one token, so that the device compiles those pipelines while
+    /// this thread goes on unpacking weights. The CPU compiles nothing.
+    fn warm_up(&self, embed: &Weight, entry: Option<&Norm>, layer: &Layer) {
+        if self.loader.open.adapter.is_none() {
+            return;
+        }
+        let mut cache = KvCache::new(self.config, 2 * WARM_UP_TOKENS, WARM_UP_TOKENS, &self.loader.open.device);
+        for tokens in [&[0; WARM_UP_TOKENS][..], &[0]] {
+            cache.begin(tokens, 0.0);
+            let stream = Stream::enter(&cache.step, embed, entry, self.config.embed_scale);
+            if let Some(keys_values) = cache.layers.first_mut() {
+                layer.forward(stream, &cache.ropes, &cache.step, keys_values);
+            }
+            cache.end(tokens.len());
+        }
     }
 
     fn layer(&mut self, idx: usize, plan: &LayerPlan) -> Result<Layer, ModelError> {
