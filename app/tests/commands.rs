@@ -191,6 +191,9 @@ fn bench_model_measures_each_length() {
     }
     assert_eq!(report["readback_bytes_per_token"], 8.0);
     check_refused(&[&small[..], &["--prompts", "100000"]].concat(), &["100002 tokens", "512"]);
+    for nothing in ["--prompts", "--tokens", "--repetitions", "--prefill-chunk"] {
+        assert_eq!(samara(&["bench", "model", nothing, "0"]).output().unwrap().status.code(), Some(2), "{nothing}");
+    }
 }
 
 #[test]
@@ -232,8 +235,10 @@ fn an_unknown_chat_command_is_an_error_in_a_pipe() {
 
 #[test]
 fn help_is_there_for_every_command() {
-    for command in ["devices", "inspect", "tokenize", "generate", "chat", "score", "pull", "bench"] {
-        let help = text(&[command, "--help"]);
+    let bench = ["bench model", "bench ops", "bench check"];
+    for command in ["devices", "inspect", "tokenize", "generate", "chat", "score", "pull"].into_iter().chain(bench) {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let help = text(&words);
         assert!(help.contains("Examples:") && help.contains("--json"), "{command}");
     }
     assert!(text(&["--version"]).starts_with("samara "));

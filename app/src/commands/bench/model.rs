@@ -6,6 +6,7 @@
 use std::time::Instant;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use samara_chat::FinishReason;
 use samara_engine::{Engine, EngineConfig, Event, Request, Sampling, Stats};
 use samara_formats::Checkpoint;
@@ -35,23 +36,27 @@ pub(super) struct ModelBenchArgs {
     #[command(flatten)]
     device: DeviceArgs,
     /// Lengths of the prompts to measure
-    #[arg(long, value_name = "TOKENS,...", value_delimiter = ',', default_values_t = [64, 512])]
+    #[arg(long, value_name = "TOKENS,...", value_delimiter = ',', default_values_t = [64, 256], value_parser = at_least_one())]
     prompts: Vec<usize>,
     /// How many tokens precede those whose generation is measured; each length is measured by itself
     #[arg(long, value_name = "TOKENS,...", value_delimiter = ',', default_values_t = [0])]
     contexts: Vec<usize>,
     /// Tokens to generate for each measurement
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 32)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 32, value_parser = at_least_one())]
     tokens: usize,
     /// Measurements of each kind, of which the median counts
-    #[arg(short, long, value_name = "N", default_value_t = 5)]
+    #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     repetitions: usize,
     /// Tokens of the prompt computed at a time
-    #[arg(long, value_name = "TOKENS", default_value_t = 64)]
+    #[arg(long, value_name = "TOKENS", default_value_t = 64, value_parser = at_least_one())]
     prefill_chunk: usize,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 #[derive(Serialize)]
@@ -181,12 +186,11 @@ impl Bench {
         };
         let mut prompts = Vec::new();
         for &n_tokens in &args.prompts {
-            prompts.push(Rate::new(n_tokens, measure(self, n_tokens.max(1), 1, |run| run.prompt_s, n_tokens.max(1))?));
+            prompts.push(Rate::new(n_tokens, measure(self, n_tokens, 1, |run| run.prompt_s, n_tokens)?));
         }
         let mut generation = Vec::new();
         for &n_tokens in &args.contexts {
-            let n_generated = args.tokens.max(1);
-            let rates = measure(self, n_tokens.max(1), n_generated + 1, |run| run.generation_s, n_generated)?;
+            let rates = measure(self, n_tokens.max(1), args.tokens + 1, |run| run.generation_s, args.tokens)?;
             generation.push(Rate::new(n_tokens, rates));
         }
         Ok((prompts, generation, stats))
