@@ -193,9 +193,10 @@ fn check_context<M: LanguageModel>(found: usize, model: &M) -> Result<(), Engine
     if (1..=of_model.min(of_device)).contains(&found) {
         return Ok(());
     }
-    let expected = match of_device < of_model {
-        true => format!("between 1 and {of_device}, which is as much as this device binds at once"),
-        false => format!("between 1 and the model's {of_model}"),
+    let expected = if of_device < of_model {
+        format!("between 1 and {of_device}, which is as much as this device binds at once")
+    } else {
+        format!("between 1 and the model's {of_model}")
     };
     Err(EngineError::Setting { name: "context_tokens", found: found.to_string(), expected })
 }
