@@ -49,10 +49,11 @@ impl Builder<'_> {
         let entry = plan.entry.as_ref().map(|norm| self.norm(norm)).transpose()?;
         let mut layers = Vec::with_capacity(plan.layers.len());
         for (idx, layer) in plan.layers.iter().enumerate() {
-            layers.push(self.layer(idx, layer)?);
+            let layer = self.layer(idx, layer)?;
             if idx == 0 {
-                self.warm_up(&embed, entry.as_ref(), &layers[0]);
+                self.warm_up(&embed, entry.as_ref(), &layer);
             }
+            layers.push(layer);
         }
         let head = plan.head.as_ref().map(|head| self.loader.matrix(head)).transpose()?;
         let OpenDevice { device, faults, max_binding_bytes, .. } = self.loader.open.clone();
