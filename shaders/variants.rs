@@ -20,7 +20,7 @@ fn kernels() -> Vec<KernelFile> {
         centering("add_norm"),
         kernel("qk_norm_rope", reduce, &[("none", "const NORM: u32 = 0u;"), ("full", "const NORM: u32 = 1u;"), ("per_head", "const NORM: u32 = 2u;")]),
         kernel("attention", reduce, &[("f32", "")]),
-        attention_keys(&[("c64", 64), ("c128", 128), ("c256", 256)]),
+        attention_keys(&[("c64_h1", 64, 1), ("c64_h2", 64, 2), ("c64_h3", 64, 3), ("c64_h4", 64, 4), ("c128_h1", 128, 1), ("c128_h2", 128, 2), ("c256_h1", 256, 1)]),
         kernel("glu", &["index"], &[("silu", "const GELU: bool = false;"), ("gelu_tanh", "const GELU: bool = true;")]),
         kernel("moe_route", &[], &[("f32", "")]),
         kernel("moe_combine", &["index"], &[("f32", "")]),
@@ -42,14 +42,14 @@ fn kernel(name: &'static str, shared: &[&'static str], variants: &[(&'static str
     KernelFile { name, file: name, variants: variants.iter().map(variant).collect() }
 }
 
-/// `attention_keys`, for heads of these widths.
-fn attention_keys(widths: &[(&'static str, u32)]) -> KernelFile {
-    let variant = |&(name, width): &(&'static str, u32)| Variant {
+/// `attention_keys`, for these widths of a head and numbers of heads.
+fn attention_keys(shapes: &[(&'static str, u32, u32)]) -> KernelFile {
+    let variant = |&(name, width, heads): &(&'static str, u32, u32)| Variant {
         name,
-        prelude: format!("const WORKGROUP: u32 = 8u;\nconst CHANNELS: u32 = {width}u;\n"),
-        shared: vec!["index", "reduce"],
+        prelude: format!("const WORKGROUP: u32 = 8u;\nconst CHANNELS: u32 = {width}u;\nconst HEADS: u32 = {heads}u;\n"),
+        shared: vec!["index"],
     };
-    KernelFile { name: "attention_keys", file: "attention_keys", variants: widths.iter().map(variant).collect() }
+    KernelFile { name: "attention_keys", file: "attention_keys", variants: shapes.iter().map(variant).collect() }
 }
 
 /// A kernel of one workgroup that strides over a row of logits, in packs of one or of four.

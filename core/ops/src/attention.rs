@@ -8,7 +8,8 @@ use crate::run::{empty, float, into_float, run};
 use crate::step::Step;
 use burn::tensor::Tensor;
 use samara_shaders::{
-    ATTENTION_F32, ATTENTION_KEYS_C64, ATTENTION_KEYS_C128, ATTENTION_KEYS_C256, AttentionParams, Kernel,
+    ATTENTION_F32, ATTENTION_KEYS_C64_H1, ATTENTION_KEYS_C64_H2, ATTENTION_KEYS_C64_H3, ATTENTION_KEYS_C64_H4,
+    ATTENTION_KEYS_C128_H1, ATTENTION_KEYS_C128_H2, ATTENTION_KEYS_C256_H1, AttentionParams, Kernel,
 };
 
 /// The widest head that the kernel holds.
@@ -63,12 +64,19 @@ pub fn attention(q: &Tensor<2>, cache: &LayerCache, step: &Step, spec: &Attentio
 }
 
 impl Attention {
-    fn kernel(&self) -> &'static Kernel {
+    /// The kernel, and how many heads each of its workgroups takes: as many as share their keys, up to what it is built for.
+    fn kernel(&self) -> (&'static Kernel, u32) {
+        let sharing = self.params.n_heads / self.params.n_kv_heads;
+        let divides = |n_heads: u32| sharing.is_multiple_of(n_heads);
         match (self.kernels, self.params.head_dim) {
-            (Kernels::Invocation, 64) => &ATTENTION_KEYS_C64,
-            (Kernels::Invocation, 128) => &ATTENTION_KEYS_C128,
-            (Kernels::Invocation, 256) => &ATTENTION_KEYS_C256,
-            _ => &ATTENTION_F32,
+            (Kernels::Invocation, 64) if divides(4) => (&ATTENTION_KEYS_C64_H4, 4),
+            (Kernels::Invocation, 64) if divides(3) => (&ATTENTION_KEYS_C64_H3, 3),
+            (Kernels::Invocation, 64) if divides(2) => (&ATTENTION_KEYS_C64_H2, 2),
+            (Kernels::Invocation, 64) => (&ATTENTION_KEYS_C64_H1, 1),
+            (Kernels::Invocation, 128) if divides(2) => (&ATTENTION_KEYS_C128_H2, 2),
+            (Kernels::Invocation, 128) => (&ATTENTION_KEYS_C128_H1, 1),
+            (Kernels::Invocation, 256) => (&ATTENTION_KEYS_C256_H1, 1),
+            _ => (&ATTENTION_F32, 1),
         }
     }
 
@@ -110,7 +118,8 @@ impl Operation for Attention {
     }
 
     fn launch(&self) -> Launch {
-        let groups = u64::from(self.params.n_tokens) * u64::from(self.params.n_heads);
-        Launch { kernel: self.kernel(), groups, params: self.params.words() }
+        let (kernel, n_heads) = self.kernel();
+        let groups = u64::from(self.params.n_tokens) * u64::from(self.params.n_heads / n_heads);
+        Launch { kernel, groups, params: self.params.words() }
     }
 }

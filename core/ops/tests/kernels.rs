@@ -167,6 +167,10 @@ fn qk_norm_rope_and_attention_match_their_references() {
         (heads(4, 1, 256), QkNorm::PerHead, Some(1.5), Some(70), 3, 129),
         (heads(9, 3, 64), QkNorm::None, None, None, 1, 200),
         (heads(2, 1, 128), QkNorm::None, None, Some(40), 3, 50),
+        (heads(3, 3, 128), QkNorm::None, None, None, 2, 9),
+        (heads(8, 2, 64), QkNorm::None, None, Some(5), 2, 20),
+        (heads(5, 1, 64), QkNorm::None, None, None, 2, 11),
+        (heads(2, 1, 256), QkNorm::None, None, None, 2, 30),
         (heads(1, 1, 64), QkNorm::None, None, None, 3, 0),
     ];
     for (heads, norm, clip, window, n_tokens, position) in cases {
