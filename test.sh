@@ -2,7 +2,7 @@
 # Brings what the tests need, then runs all of them: on software Vulkan, so that the kernels run on any machine,
 # and in headless Chromium. As root on Debian it installs missing packages; elsewhere it prints the line to run.
 #
-#   ./test.sh            everything; 20 to 45 minutes on two cores from an empty target folder
+#   ./test.sh            everything; about 40 minutes on two cores from an empty target folder
 #
 # To test on this machine's own GPU instead, name its driver in VK_DRIVER_FILES, or set it to nothing:
 #   VK_DRIVER_FILES= ./test.sh
