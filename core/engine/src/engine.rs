@@ -11,7 +11,6 @@ use samara_ops::OpsError;
 use crate::kept::Kept;
 use crate::request::at_least_one;
 use crate::sequence::Sequence;
-use crate::stats::since;
 use crate::{ComputeError, EngineError, Event, FinishReason, LanguageModel, Request, SequenceId};
 
 /// Fixed sizes of an engine.
@@ -159,7 +158,7 @@ async fn advance<M: LanguageModel>(
         None
     };
     *slot = Some(kept);
-    let mut events: Vec<Event> = sequence.ran(start..end, since(before)).into_iter().collect();
+    let mut events: Vec<Event> = sequence.ran(start..end, samara_ops::counts::read() - before).into_iter().collect();
     if let Some(picked) = picked {
         let at = |source| ComputeError::Sample { position: end - 1, source };
         events.push(sequence.push(picked.map_err(at)?));

@@ -53,37 +53,11 @@ impl Stats {
 
     pub(crate) fn add_prefill(&mut self, spent: Counts) {
         self.prefill_steps += 1;
-        self.prefill = sum(self.prefill, spent);
+        self.prefill = self.prefill + spent;
     }
 
     pub(crate) fn add_decode(&mut self, spent: Counts) {
         self.decode_steps += 1;
-        self.decode = sum(self.decode, spent);
-    }
-}
-
-/// What was counted since `before`, on the same thread.
-pub(crate) fn since(before: Counts) -> Counts {
-    let now = samara_ops::counts::read();
-    Counts {
-        launches: now.launches.saturating_sub(before.launches),
-        bind_groups: now.bind_groups.saturating_sub(before.bind_groups),
-        allocations: now.allocations.saturating_sub(before.allocations),
-        submits: now.submits.saturating_sub(before.submits),
-        uploads: now.uploads.saturating_sub(before.uploads),
-        readbacks: now.readbacks.saturating_sub(before.readbacks),
-        readback_bytes: now.readback_bytes.saturating_sub(before.readback_bytes),
-    }
-}
-
-fn sum(a: Counts, b: Counts) -> Counts {
-    Counts {
-        launches: a.launches + b.launches,
-        bind_groups: a.bind_groups + b.bind_groups,
-        allocations: a.allocations + b.allocations,
-        submits: a.submits + b.submits,
-        uploads: a.uploads + b.uploads,
-        readbacks: a.readbacks + b.readbacks,
-        readback_bytes: a.readback_bytes + b.readback_bytes,
+        self.decode = self.decode + spent;
     }
 }

@@ -5,7 +5,7 @@
 use samara_shaders::Kernel;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::ops::Sub;
+use std::ops::{Add, Sub};
 
 /// Work handed to the device since the thread began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -98,16 +98,7 @@ fn submitted() {
 }
 
 fn add(more: Counts) {
-    let so_far = COUNTS.get();
-    COUNTS.set(Counts {
-        launches: so_far.launches + more.launches,
-        bind_groups: so_far.bind_groups + more.bind_groups,
-        allocations: so_far.allocations + more.allocations,
-        submits: so_far.submits + more.submits,
-        uploads: so_far.uploads + more.uploads,
-        readbacks: so_far.readbacks + more.readbacks,
-        readback_bytes: so_far.readback_bytes + more.readback_bytes,
-    });
+    COUNTS.set(COUNTS.get() + more);
 }
 
 impl Counts {
@@ -115,18 +106,35 @@ impl Counts {
         Self { launches: 0, bind_groups: 0, allocations: 0, submits: 0, uploads: 0, readbacks: 0, readback_bytes: 0 };
 }
 
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            launches: self.launches + more.launches,
+            bind_groups: self.bind_groups + more.bind_groups,
+            allocations: self.allocations + more.allocations,
+            submits: self.submits + more.submits,
+            uploads: self.uploads + more.uploads,
+            readbacks: self.readbacks + more.readbacks,
+            readback_bytes: self.readback_bytes + more.readback_bytes,
+        }
+    }
+}
+
+/// Never below 0: a caller may have moved to another thread, whose counts are others.
 impl Sub for Counts {
     type Output = Self;
 
     fn sub(self, earlier: Self) -> Self {
         Self {
-            launches: self.launches - earlier.launches,
-            bind_groups: self.bind_groups - earlier.bind_groups,
-            allocations: self.allocations - earlier.allocations,
-            submits: self.submits - earlier.submits,
-            uploads: self.uploads - earlier.uploads,
-            readbacks: self.readbacks - earlier.readbacks,
-            readback_bytes: self.readback_bytes - earlier.readback_bytes,
+            launches: self.launches.saturating_sub(earlier.launches),
+            bind_groups: self.bind_groups.saturating_sub(earlier.bind_groups),
+            allocations: self.allocations.saturating_sub(earlier.allocations),
+            submits: self.submits.saturating_sub(earlier.submits),
+            uploads: self.uploads.saturating_sub(earlier.uploads),
+            readbacks: self.readbacks.saturating_sub(earlier.readbacks),
+            readback_bytes: self.readback_bytes.saturating_sub(earlier.readback_bytes),
         }
     }
 }
