@@ -12,7 +12,7 @@ struct Params {
 @group(0) @binding(0) var<storage, read> q: array<f32>;             // (T, H * C)
 @group(0) @binding(1) var<storage, read> k_cache: array<f32>;       // (slots, K * C)
 @group(0) @binding(2) var<storage, read> v_cache: array<f32>;       // (slots, K * C)
-@group(0) @binding(3) var<storage, read> step: array<u32>;          // (4 + T): position, n_tokens, 0, 0, ids
+@group(0) @binding(3) var<storage, read> step: array<u32>;          // (4 + T): position, n_tokens, draw, 0, ids
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;       // (T, H * C)
 @group(0) @binding(5) var<uniform> params: Params;
 

@@ -5,7 +5,7 @@
 
 struct Params { n_tokens: u32, n_in: u32, first_row: u32, n_rows: u32, scale: f32 }
 
-@group(0) @binding(0) var<storage, read> step: array<u32>;          // (4 + T): position, n_tokens, 0, 0, ids
+@group(0) @binding(0) var<storage, read> step: array<u32>;          // (4 + T): position, n_tokens, draw, 0, ids
 @group(0) @binding(NEXT_BINDING) var<storage, read_write> y: array<f32>;    // (T, D)
 @group(0) @binding(NEXT_BINDING + 1u) var<uniform> params: Params;
 

@@ -12,7 +12,7 @@ struct Params {
 @group(0) @binding(0) var<storage, read> qkv: array<f32>;           // (T, (H + 2K) * C)
 @group(0) @binding(1) var<storage, read> weight: array<f32>;        // (H * C + K * C), or (2 * C) per head: q | k
 @group(0) @binding(2) var<storage, read> rope: array<f32>;          // (positions, C): cos | sin
-@group(0) @binding(3) var<storage, read> step: array<u32>;          // (4 + T): position, n_tokens, 0, 0, ids
+@group(0) @binding(3) var<storage, read> step: array<u32>;          // (4 + T): position, n_tokens, draw, 0, ids
 @group(0) @binding(4) var<storage, read_write> q: array<f32>;       // (T, H * C)
 @group(0) @binding(5) var<storage, read_write> k_cache: array<f32>; // (slots, K * C)
 @group(0) @binding(6) var<storage, read_write> v_cache: array<f32>; // (slots, K * C)

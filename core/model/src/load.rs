@@ -3,10 +3,10 @@
 //! All shapes are proven before the first byte is read. Rows are read in blocks, put in the order
 //! the decoder wants and pushed on; no tensor is ever whole in main memory.
 
+use std::ops::Range;
+
 use samara_formats::{Checkpoint, DType, TensorInfo, codec};
 use samara_ops::{Format, Weight, WeightBuilder, device::OpenDevice};
-
-use std::ops::Range;
 
 use crate::{
     ModelError,

@@ -82,9 +82,8 @@ impl Choice {
 
     /// Whether it differs from `other` in nothing but where a draw falls, so that the same launches serve both.
     pub fn is_like(&self, other: &Self) -> bool {
-        let still =
-            |choice: &Self| Self { draw: choice.draw.map(|draw| Draw { uniform: 0.0, ..draw }), ..choice.clone() };
-        still(self) == still(other)
+        let still = |draw: Option<Draw>| draw.map(|draw| Draw { uniform: 0.0, ..draw });
+        self.limit == other.limit && still(self.draw) == still(other.draw) && self.adjustments == other.adjustments
     }
 }
 

@@ -125,6 +125,7 @@ impl WeightBuilder {
     /// # Panics
     /// If `rows` is not a whole number of rows, or their width is not a multiple of 32.
     pub fn push_rows_halves(&mut self, format: Format, rows: &[u8]) {
+        assert!(self.n_in.is_multiple_of(32), "{format:?} in rows of {}", self.n_in);
         self.push(format, packed::words(rows).collect(), Vec::new());
     }
 

@@ -239,15 +239,10 @@ impl Bench {
 }
 
 impl Rate {
-    fn new(n_tokens: usize, mut rates: Vec<f64>) -> Self {
-        rates.sort_by(f64::total_cmp);
-        let at = |index: usize| rates.get(index).copied().unwrap_or_default();
-        Self {
-            n_tokens,
-            tokens_per_s: at(rates.len() / 2),
-            slowest_tokens_per_s: at(0),
-            fastest_tokens_per_s: at(rates.len().saturating_sub(1)),
-        }
+    fn new(n_tokens: usize, rates: Vec<f64>) -> Self {
+        let fastest_tokens_per_s = rates.iter().copied().fold(0.0, f64::max);
+        let (tokens_per_s, slowest_tokens_per_s) = super::median_and_least(rates);
+        Self { n_tokens, tokens_per_s, slowest_tokens_per_s, fastest_tokens_per_s }
     }
 }
 
