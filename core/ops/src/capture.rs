@@ -6,7 +6,7 @@
 
 use crate::counts;
 use burn::backend::{Backend, BackendTypes, Dispatch};
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor};
 use std::fmt;
 
 /// Recorded launches and the buffer that the last of them writes.
@@ -17,6 +17,9 @@ pub struct Recording {
     launches: u64,
 }
 
+/// Buffers that a step may hold at one time; an operation's results are dropped as soon as the next has read them.
+const MOST_AT_ONCE: usize = 32;
+
 /// Records what `work` launches. `None` where the device cannot; then nothing has changed.
 ///
 /// `work` runs once before it is recorded, because nothing may be allocated while it is, and runs again with each replay:
@@ -24,13 +27,24 @@ pub struct Recording {
 pub fn record(device: &Device, mut work: impl FnMut() -> Tensor<1, Int>) -> Option<Recording> {
     let dispatch = device.as_dispatch();
     Dispatch::graph_prepare(dispatch).ok()?;
-    drop(counts::of_rehearsal(&mut work));
+    let room = room(device, counts::of_rehearsal(&mut work).largest);
     // A device that was prepared is closed again even where recording never began.
     let begun = Dispatch::graph_start_capture(dispatch);
-    let (output, launches) = counts::of_rehearsal(&mut work);
+    // Beginning waited for the runtime, so by now all of it was there at once.
+    drop(room);
+    let recorded = counts::of_rehearsal(&mut work);
     let graph = Dispatch::graph_stop_capture(dispatch).ok();
     begun.ok()?;
-    Some(Recording { device: device.clone(), graph: graph?, output, launches })
+    Some(Recording { device: device.clone(), graph: graph?, output: recorded.output, launches: recorded.launches })
+}
+
+/// Buffers for any order in which those of at most `largest` words are asked for and dropped.
+///
+/// The pages of the rehearsal alone may be too few: the runtime serves requests on its own thread, so how many buffers
+/// were already dropped when the next was asked for is a matter of timing.
+fn room(device: &Device, largest: usize) -> Vec<Tensor<1, Int>> {
+    let buffer = || Tensor::empty([largest.max(1)], (device, DType::U32));
+    std::iter::repeat_with(buffer).take(MOST_AT_ONCE).collect()
 }
 
 impl Recording {

@@ -35,6 +35,7 @@ pub(crate) const LAUNCHES_PER_SUBMIT: usize = 512;
 thread_local! {
     static COUNTS: Cell<Counts> = const { Cell::new(Counts::NONE) };
     static GATHERED: Cell<usize> = const { Cell::new(0) };
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
     static PIPELINES: RefCell<BTreeSet<(&'static str, &'static str)>> = const { RefCell::new(BTreeSet::new()) };
 }
 
@@ -59,18 +60,28 @@ pub(crate) fn replayed(launches: u64) {
     gathered(launches as usize);
 }
 
-pub(crate) fn allocated() {
+pub(crate) fn allocated(n_words: usize) {
     add(Counts { allocations: 1, ..Counts::NONE });
+    LARGEST.set(LARGEST.get().max(n_words));
 }
 
-/// What `work` gives, and how many launches it made. None of it counts: it is recorded, or runs once so that it can be.
-pub(crate) fn of_rehearsal<T>(work: &mut impl FnMut() -> T) -> (T, u64) {
+/// What work was found to do while none of it counted.
+pub(crate) struct Rehearsed<T> {
+    pub output: T,
+    pub launches: u64,
+    /// Words of the largest buffer it asked for.
+    pub largest: usize,
+}
+
+/// Runs `work` and counts none of it: it is recorded, or runs once so that it can be.
+pub(crate) fn of_rehearsal<T>(work: &mut impl FnMut() -> T) -> Rehearsed<T> {
     let (before, gathered) = (COUNTS.get(), GATHERED.get());
+    LARGEST.set(0);
     let output = work();
     let launches = COUNTS.get().launches - before.launches;
     COUNTS.set(before);
     GATHERED.set(gathered);
-    (output, launches)
+    Rehearsed { output, launches, largest: LARGEST.get() }
 }
 
 fn gathered(launches: usize) {

@@ -91,13 +91,13 @@ pub(crate) fn into_int<const R: usize>(tensor: Tensor<R, Int>) -> Buffer {
 
 /// A buffer for an operation to fill.
 pub(crate) fn empty<const R: usize>(shape: [usize; R], device: &Device) -> Tensor<R> {
-    counts::allocated();
+    counts::allocated(shape.iter().product());
     Tensor::empty(shape, (device, DType::F32))
 }
 
 /// A buffer for an operation to fill with ids.
 pub(crate) fn empty_int<const R: usize>(shape: [usize; R], device: &Device) -> Tensor<R, Int> {
-    counts::allocated();
+    counts::allocated(shape.iter().product());
     Tensor::empty(shape, (device, DType::U32))
 }
 
