@@ -4,6 +4,10 @@
 // is the plain one. A kernel that reads weights has a variant for each `Format`, in that order.
 
 const WORKGROUP_64: &str = "const WORKGROUP: u32 = 64u;";
+/// What the norm of queries and keys spans.
+const QK_NORMS: [(&str, &str); 3] = [("none", "const NORM: u32 = 0u;"), ("full", "const NORM: u32 = 1u;"), ("per_head", "const NORM: u32 = 2u;")];
+/// The activation of a gate.
+const GATES: [(&str, &str); 2] = [("silu", "const GELU: bool = false;"), ("gelu_tanh", "const GELU: bool = true;")];
 
 fn kernels() -> Vec<KernelFile> {
     let reduce: &[&str] = &["index", "reduce"];
@@ -18,12 +22,34 @@ fn kernels() -> Vec<KernelFile> {
         centering("norm"),
         centering("norm_add"),
         centering("add_norm"),
-        kernel("qk_norm_rope", reduce, &[("none", "const NORM: u32 = 0u;"), ("full", "const NORM: u32 = 1u;"), ("per_head", "const NORM: u32 = 2u;")]),
+        kernel("qk_norm_rope", reduce, &QK_NORMS),
         kernel("attention", reduce, &[("f32", "")]),
         attention_keys(&[("c64_h1", 64, 1), ("c64_h2", 64, 2), ("c64_h3", 64, 3), ("c64_h4", 64, 4), ("c128_h1", 128, 1), ("c128_h2", 128, 2), ("c256_h1", 256, 1)]),
-        kernel("glu", &["index"], &[("silu", "const GELU: bool = false;"), ("gelu_tanh", "const GELU: bool = true;")]),
+        kernel("glu", &["index"], &GATES),
         kernel("moe_route", &[], &[("f32", "")]),
         kernel("moe_combine", &["index"], &[("f32", "")]),
+        reading_weights("linear_backward", "linear_backward", &["index"], &["const WORKGROUP: u32 = 8u;", "const TOKENS: u32 = 4u;"]),
+        kernel("linear_weight_backward", &["index"], &[("f32", "")]),
+        kernel("low_rank_add", &["index"], &[("f32", "")]),
+        kernel("low_rank_backward", &["index"], &[("f32", "")]),
+        kernel("low_rank_weight_backward", &["index"], &[("f32", "")]),
+        kernel("dropout", &["index"], &[("f32", "")]),
+        centering("norm_backward"),
+        kernel("norm_weight_backward", &["index"], &[("f32", "")]),
+        kernel("rope_rows", reduce, &QK_NORMS),
+        kernel("rope_rows_backward", &["index", "reduce", "turned"], &QK_NORMS),
+        kernel("rope_rows_weight_backward", &["index", "turned"], &QK_NORMS),
+        attention_rows("attention_rows"),
+        attention_rows("attention_rows_backward_q"),
+        attention_rows("attention_rows_backward_kv"),
+        kernel("glu_backward", &["index"], &GATES),
+        kernel("moe_route_backward", &[], &[("f32", "")]),
+        kernel("moe_combine_backward", reduce, &[("f32", "")]),
+        reading_weights("moe_linear_backward", "moe_linear_backward", &["index"], &[WORKGROUP_64]),
+        kernel("moe_linear_weight_backward", &["index"], &[("f32", "")]),
+        kernel("embed_backward", &["index"], &[("f32", "")]),
+        kernel("cross_entropy", reduce, &[("f32", "")]),
+        kernel("sum_squares", &["reduce"], &[("f32", "")]),
         kernel("penalise", &[], &[("f32", "")]),
         choosing("greedy", &["keys"]),
         choosing("sample", &["keys", "histogram", "draw"]),
@@ -50,6 +76,17 @@ fn attention_keys(shapes: &[(&'static str, u32, u32)]) -> KernelFile {
         shared: vec!["index"],
     };
     KernelFile { name: "attention_keys", file: "attention_keys", variants: shapes.iter().map(variant).collect() }
+}
+
+/// Attention over documents laid end to end, for heads of at most so many channels.
+fn attention_rows(name: &'static str) -> KernelFile {
+    let variant = |(variant, channels): (&'static str, u32)| Variant {
+        name: variant,
+        prelude: format!("const WORKGROUP: u32 = 8u;\nconst CHANNELS: u32 = {channels}u;\n"),
+        shared: vec!["index"],
+    };
+    let widths = [("c32", 32), ("c64", 64), ("c128", 128), ("c256", 256)];
+    KernelFile { name, file: name, variants: widths.into_iter().map(variant).collect() }
 }
 
 /// A kernel of one workgroup that strides over a row of logits, in packs of one or of four.

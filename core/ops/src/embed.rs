@@ -1,5 +1,8 @@
 //! Token ids to vectors.
 
+mod backward;
+
+use crate::gradient::Gradient;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{empty, into_float, run};
 use crate::step::{HEADER_WORDS, Step};
@@ -53,5 +56,9 @@ impl Operation for Embed {
     fn launch(&self) -> Launch {
         let n_blocks = u64::from(self.params.n_tokens) * u64::from(self.params.n_in.div_ceil(32));
         Launch { kernel: EMBED[self.format as usize], groups: n_blocks.div_ceil(64), params: self.params.words() }
+    }
+
+    fn gradients(&self) -> Vec<Gradient> {
+        backward::gradients(self.params)
     }
 }

@@ -1,5 +1,8 @@
 //! The gated activation of the feed-forward part.
 
+mod backward;
+
+use crate::gradient::Gradient;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{empty, float, into_float, run};
 use burn::tensor::Tensor;
@@ -50,6 +53,10 @@ impl Operation for Glu {
         };
         let n_elements = u64::from(self.params.n_tokens) * u64::from(self.params.d_ff);
         Launch { kernel, groups: n_elements.div_ceil(64), params: self.params.words() }
+    }
+
+    fn gradients(&self) -> Vec<Gradient> {
+        backward::gradients(self.activation, self.params)
     }
 }
 

@@ -1,9 +1,13 @@
 //! Products with a weight matrix: a matvec for a few tokens, a tiled matmul for many.
 
+mod backward;
+
 use crate::device::Kernels;
+use crate::gradient::Gradient;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{empty, float, into_float, run};
 use crate::weight::{Rows, Weight, rows};
+pub(crate) use backward::linear_gradients;
 use burn::tensor::Tensor;
 use samara_shaders::{Format, MATMUL, MATMUL_TILE, MATVEC, MATVEC_TILE, MatvecParams};
 
@@ -85,6 +89,10 @@ impl Operation for Linear {
             ),
         };
         Launch { kernel, groups, params: self.params.words() }
+    }
+
+    fn gradients(&self) -> Vec<Gradient> {
+        backward::gradients(self.format, self.params)
     }
 }
 

@@ -1,5 +1,8 @@
 //! Mixture of experts: route each token, multiply with the chosen experts' matrices, add up.
 
+mod backward;
+
+use crate::gradient::Gradient;
 use crate::linear::dot;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{empty, empty_int, float, int, into_float, into_int, run};
@@ -130,6 +133,10 @@ impl Operation for Route {
     fn launch(&self) -> Launch {
         Launch { kernel: &MOE_ROUTE_F32, groups: u64::from(self.0.n_tokens).div_ceil(64), params: self.0.words() }
     }
+
+    fn gradients(&self) -> Vec<Gradient> {
+        backward::of_route(self.0)
+    }
 }
 
 impl Operation for ExpertLinear {
@@ -152,6 +159,10 @@ impl Operation for ExpertLinear {
         let groups = u64::from(self.params.n_picks) * u64::from(self.params.n_out.div_ceil(LINEAR_ROWS));
         Launch { kernel: MOE_LINEAR[self.format as usize], groups, params: self.params.words() }
     }
+
+    fn gradients(&self) -> Vec<Gradient> {
+        backward::of_linear(self.format, self.params)
+    }
 }
 
 impl Operation for Combine {
@@ -170,5 +181,9 @@ impl Operation for Combine {
     fn launch(&self) -> Launch {
         let n_elements = u64::from(self.0.n_tokens) * u64::from(self.0.d_model);
         Launch { kernel: &MOE_COMBINE_F32, groups: n_elements.div_ceil(64), params: self.0.words() }
+    }
+
+    fn gradients(&self) -> Vec<Gradient> {
+        backward::of_combine(self.0)
     }
 }

@@ -1,5 +1,8 @@
 //! RMSNorm and LayerNorm, alone and with the residual that stands before or after them.
 
+mod backward;
+
+use crate::gradient::{Gradient, Value};
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{empty, float, into_float, run};
 use burn::tensor::Tensor;
@@ -126,6 +129,19 @@ impl Operation for Normalise {
 
     fn launch(&self) -> Launch {
         Launch { kernel: self.kernel(), groups: u64::from(self.params.n_rows), params: self.params.words() }
+    }
+
+    fn gradients(&self) -> Vec<Gradient> {
+        let of_norm = |of, x| Gradient { of, passes_to: Vec::new(), launches: backward::launches(self, x) };
+        let residual = Value::Input(2);
+        match self.placement {
+            Placement::Alone => vec![of_norm(0, Value::Input(0))],
+            Placement::Inside => vec![Gradient { passes_to: vec![residual], ..of_norm(0, Value::Input(0)) }],
+            Placement::Before => {
+                let sum = Gradient { of: 0, passes_to: vec![Value::Input(0), residual], launches: Vec::new() };
+                vec![sum, of_norm(1, Value::Output(0))]
+            }
+        }
     }
 }
 

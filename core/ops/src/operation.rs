@@ -1,5 +1,6 @@
 //! What every operation says of itself: its reference body and its launch.
 
+use crate::gradient::Gradient;
 use samara_shaders::Kernel;
 use std::fmt::Debug;
 
@@ -10,6 +11,12 @@ pub trait Operation: Debug + Send + Sync + 'static {
 
     /// The kernel, its grid and its `Params`.
     fn launch(&self) -> Launch;
+
+    /// How the gradients of the outputs reach the inputs. An operation without any cannot be differentiated: running it on
+    /// an input that needs a gradient panics.
+    fn gradients(&self) -> Vec<Gradient> {
+        Vec::new()
+    }
 }
 
 /// How an operation is launched on a device.
@@ -55,6 +62,14 @@ impl<'a> Host<'a> {
         match self {
             Self::U32(values) => values,
             Self::F32(_) => &[],
+        }
+    }
+
+    /// Either as words, for weights: rows of `f32` may come as such.
+    pub(crate) fn words(self) -> &'a [u32] {
+        match self {
+            Self::U32(values) => values,
+            Self::F32(values) => bytemuck::cast_slice(values),
         }
     }
 }

@@ -91,6 +91,10 @@ impl RopeTable {
         }
         Self(vector(&table, device).reshape([capacity, width]))
     }
+
+    pub(crate) fn buffer(&self) -> Buffer {
+        float(&self.0)
+    }
 }
 
 impl LayerCache {
@@ -140,7 +144,7 @@ pub fn qk_norm_rope(
     let operation = QkNormRope::new(qkv, qk_weight, cache, spec);
     let [n_tokens, _] = qkv.dims();
     let q = empty([n_tokens, spec.heads.q_width()], &qkv.device());
-    let inputs = vec![float(qkv), float(qk_weight), float(&rope.0), step.buffer()];
+    let inputs = vec![float(qkv), float(qk_weight), rope.buffer(), step.buffer()];
     let mut written = vec![into_float(q)];
     written.extend(cache.take());
     let mut outputs = run(operation, inputs, written);

@@ -5,6 +5,8 @@
 //! is left out of its module.
 
 #[cfg(not(target_arch = "wasm32"))]
+mod autodiff;
+#[cfg(not(target_arch = "wasm32"))]
 mod flex;
 
 use crate::counts;
@@ -35,6 +37,26 @@ pub enum Slot<B: Backend> {
     Empty,
 }
 
+impl<B: Backend> Clone for Slot<B> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Float(tensor) => Self::Float(tensor.clone()),
+            Self::Int(tensor) => Self::Int(tensor.clone()),
+            Self::Empty => Self::Empty,
+        }
+    }
+}
+
+impl<B: Backend> std::fmt::Debug for Slot<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Float(_) => "Float",
+            Self::Int(_) => "Int",
+            Self::Empty => "Empty",
+        })
+    }
+}
+
 /// The buffers of an operation in the order of its kernel's bindings; seven is the most that a kernel may have.
 #[derive(ExtensionType)]
 pub struct Slots<B: Backend> {
@@ -57,7 +79,7 @@ pub struct Slots<B: Backend> {
 
 /// What a backend must do to run Samara's operations.
 #[cfg_attr(target_arch = "wasm32", backend_extension(Cube))]
-#[cfg_attr(not(target_arch = "wasm32"), backend_extension(Cube, Flex))]
+#[cfg_attr(not(target_arch = "wasm32"), backend_extension(Cube, Flex, Autodiff))]
 pub trait Run: Backend {
     /// Runs `operation`; its output buffers are written in place and come back with the rest.
     fn run(#[extension_type] slots: Slots<Self>, operation: Arc<dyn Operation>) -> Slots<Self>;

@@ -27,11 +27,37 @@ pub(crate) struct Part {
     pub first_row: usize,
     pub n_rows: usize,
     pub format: Format,
-    quants: Tensor<1, Int>,
-    scales: Option<Tensor<1, Int>>,
+    rows: PartRows,
+}
+
+/// Where the rows of a part lie.
+#[derive(Debug, Clone)]
+enum PartRows {
+    /// As they were stored.
+    Stored { quants: Tensor<1, Int>, scales: Option<Tensor<1, Int>> },
+    /// As a tensor `[N, D]` that can be trained.
+    Dense(Tensor<2>),
 }
 
 impl Weight {
+    /// The rows of a tensor, which may need a gradient. They must fit one binding.
+    ///
+    /// # Shapes
+    /// - rows `[N, D]`
+    pub fn dense(rows: Tensor<2>, kernels: Kernels) -> Self {
+        let [n_rows, n_in] = rows.dims();
+        let part = Part { first_row: 0, n_rows, format: float_format(n_in), rows: PartRows::Dense(rows) };
+        Self { n_in, kernels, parts: vec![part] }
+    }
+
+    /// The tensor of a weight that [`Weight::dense`] made.
+    pub fn as_dense(&self) -> Option<&Tensor<2>> {
+        match self.parts.as_slice() {
+            [Part { rows: PartRows::Dense(rows), .. }] => Some(rows),
+            _ => None,
+        }
+    }
+
     /// N, the number of rows.
     pub fn n_out(&self) -> usize {
         self.parts.last().map_or(0, |part| part.first_row + part.n_rows)
@@ -59,7 +85,11 @@ impl Weight {
 impl Part {
     /// The inputs that hold its rows.
     pub fn buffers(&self) -> impl Iterator<Item = run::Buffer> {
-        std::iter::once(run::int(&self.quants)).chain(self.scales.as_ref().map(run::int))
+        let [first, second] = match &self.rows {
+            PartRows::Stored { quants, scales } => [Some(run::int(quants)), scales.as_ref().map(run::int)],
+            PartRows::Dense(rows) => [Some(run::float(rows)), None],
+        };
+        first.into_iter().chain(second)
     }
 }
 
@@ -71,12 +101,12 @@ pub fn row_bytes(format: Format, n_in: usize) -> u64 {
 /// The rows in the inputs of an operation that begin with a weight's, and the inputs after them.
 pub(crate) fn rows<'a, 'b>(format: Format, n_in: u32, inputs: &'b [Host<'a>]) -> (Rows<'a>, &'b [Host<'a>]) {
     let n_buffers = n_buffers(format);
-    let quants = inputs[0].u32();
+    let quants = inputs[0].words();
     let scales = if n_buffers == 2 { inputs[1].u32() } else { &[] };
     (Rows { format, n_in: n_in as usize, quants, scales }, &inputs[n_buffers..])
 }
 
-fn n_buffers(format: Format) -> usize {
+pub(crate) fn n_buffers(format: Format) -> usize {
     packed::row_words(format, 256).iter().filter(|n_words| **n_words > 0).count()
 }
 
@@ -116,8 +146,7 @@ impl WeightBuilder {
     /// # Panics
     /// If `rows` is not a whole number of rows.
     pub fn push_rows_f32(&mut self, rows: &[f32]) {
-        let format = if self.n_in.is_multiple_of(32) { Format::F32 } else { Format::Ragged };
-        self.push(format, rows.iter().map(|value| value.to_bits()).collect(), Vec::new());
+        self.push(float_format(self.n_in), rows.iter().map(|value| value.to_bits()).collect(), Vec::new());
     }
 
     /// Appends whole rows of 16-bit floats, little-endian: `F16` or `Bf16`.
@@ -175,8 +204,13 @@ impl WeightBuilder {
         let first_row = self.parts.last().map_or(0, |part| part.first_row + part.n_rows);
         let quants = word_buffer(std::mem::take(quants), &self.device);
         let scales = (!scales.is_empty()).then(|| word_buffer(std::mem::take(scales), &self.device));
-        self.parts.push(Part { first_row, n_rows, format, quants, scales });
+        self.parts.push(Part { first_row, n_rows, format, rows: PartRows::Stored { quants, scales } });
     }
+}
+
+/// The format of `f32` rows.
+fn float_format(n_in: usize) -> Format {
+    if n_in.is_multiple_of(32) { Format::F32 } else { Format::Ragged }
 }
 
 fn word_buffer(words: Vec<u32>, device: &Device) -> Tensor<1, Int> {
