@@ -8,9 +8,11 @@ happens in a temporary folder; nothing here is committed but this script.
 """
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import gguf
 import numpy
@@ -25,7 +27,7 @@ import train
 
 HERE = pathlib.Path(__file__).parent
 # miniature -> architecture in GGUF, width of the heads whose q and k rows are interleaved there.
-ARCHITECTURES = {"llama": ("llama", 8), "olmo2": ("olmo2", 0), "olmo3": ("olmo2", 0)}
+ARCHITECTURES = {"llama": ("llama", 8), "olmo": ("olmo", 8), "olmo2": ("olmo2", 0), "olmo3": ("olmo2", 0)}
 
 
 def main(binary, converter):
@@ -35,8 +37,9 @@ def main(binary, converter):
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         for name, options in [("llama", {}), ("llama", {"use_dora": True}), ("llama", {"use_rslora": True}),
-                              ("olmo2", {}), ("olmo3", {}), ("olmoe", {})]:
+                              ("olmo", {}), ("olmo2", {}), ("olmo3", {}), ("olmoe", {})]:
             check_adapter(rewrite, converter, name, options, pathlib.Path(tempfile.mkdtemp(dir=scratch)))
+        check_kills(binary, scratch)
         for name in ("llama", "olmo2", "olmo2_gqa_bf16", "olmoe"):
             check_model(rewrite, name, scratch / f"{name}.copy")
         for file in ("llama", "olmo2", "olmoe.f16", "gemma3.bf16"):
@@ -79,6 +82,31 @@ def check_export(rewrite, converter, name, scratch):
     for key in ("general.architecture", "general.type", "adapter.type", "adapter.lora.alpha"):
         assert ours.get_field(key).contents() == theirs.get_field(key).contents(), key
     print(f"{name:15} as a GGUF adapter: the {len(held[0])} tensors and the metadata of llama.cpp's converter")
+
+
+def check_kills(binary, scratch):
+    """Killed at a random moment while one adapter replaces another, a folder holds either whole."""
+    adapters = []
+    for options in ({}, {"use_dora": True}):
+        train.random_adapter("llama", train.LINEAR, **options).save_pretrained(scratch / f"kill{len(adapters)}")
+        subprocess.run([binary, "adapter", scratch / f"kill{len(adapters)}", scratch / f"whole{len(adapters)}"], check=True)
+        adapters.append(contents(scratch / f"whole{len(adapters)}"))
+    target, found, n_killed = scratch / "target", [], 0
+    shutil.copytree(scratch / "whole0", target)
+    random = numpy.random.default_rng(1)
+    for i in range(300):
+        writer = subprocess.Popen([binary, "adapter", scratch / f"kill{1 - i % 2}", target])
+        time.sleep(random.uniform(0, 0.05))
+        writer.kill()
+        n_killed += writer.wait() != 0
+        subprocess.run([binary, "adapter", target, scratch / "read"], check=True)
+        found.append(adapters.index(contents(scratch / "read")))
+    changed = sum(a != b for a, b in zip(found, found[1:]))
+    print(f"{n_killed} of 300 writers killed: the folder always held a whole adapter, and changed it {changed} times")
+
+
+def contents(folder):
+    return [(folder / name).read_bytes() for name in ("adapter_config.json", "adapter_model.safetensors")]
 
 
 def check_model(rewrite, name, copy):

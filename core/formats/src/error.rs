@@ -84,6 +84,8 @@ pub enum FormatError {
 
     #[error("{folder}: no {missing}, which a LoRA adapter consists of")]
     NoAdapter { folder: String, missing: String },
+    #[error("{folder}: the LoRA adapter there keeps changing while it is read")]
+    AdapterChanges { folder: String },
     #[error("{file}: {key} {problem}")]
     AdapterConfig { file: String, key: String, problem: String },
     #[error("{file}: the file holds no LoRA tensors")]

@@ -95,26 +95,27 @@ mod tests {
         NewTensor { name: "w".into(), shape: shape.to_vec(), dtype }
     }
 
-    fn written(tensor: &NewTensor, value: f32) -> Result<(Vec<Range<usize>>, usize), FormatError> {
-        let (mut asked, mut n_bytes) = (Vec::new(), 0);
+    /// The first row of each block that was asked for, and the bytes put.
+    fn written(tensor: &NewTensor, value: f32) -> Result<(Vec<usize>, usize), FormatError> {
+        let (mut starts, mut n_bytes) = (Vec::new(), 0);
         let mut rows = |tensor: &NewTensor, rows: Range<usize>| {
-            asked.push(rows.clone());
+            starts.push(rows.start);
             Ok::<_, FormatError>(vec![value; rows.len() * tensor.row_len()])
         };
         tensor.put_rows(&mut rows, |bytes| {
             n_bytes += bytes.len();
             Ok(())
         })?;
-        Ok((asked, n_bytes))
+        Ok((starts, n_bytes))
     }
 
     #[test]
     fn rows_are_asked_for_in_blocks() {
         let big = tensor(&[5, 1 << 19], DType::BF16);
-        assert_eq!(written(&big, 1.0).unwrap(), (vec![0..2, 2..4, 4..5], big.checked_bytes().unwrap()));
-        assert_eq!(written(&tensor(&[], DType::F32), 1.0).unwrap(), (vec![0..1], 4));
+        assert_eq!(written(&big, 1.0).unwrap(), (vec![0, 2, 4], big.checked_bytes().unwrap()));
+        assert_eq!(written(&tensor(&[], DType::F32), 1.0).unwrap(), (vec![0], 4));
         assert_eq!(written(&tensor(&[3, 0], DType::F32), 1.0).unwrap().1, 0);
-        assert_eq!(written(&tensor(&[2, 2, 32], DType::Q8_0), 1.0).unwrap(), (vec![0..4], 4 * 34));
+        assert_eq!(written(&tensor(&[2, 2, 32], DType::Q8_0), 1.0).unwrap(), (vec![0], 4 * 34));
     }
 
     #[test]

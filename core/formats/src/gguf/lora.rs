@@ -62,11 +62,14 @@ pub fn write_lora(
 /// second half comes right after row `i` of its first. What does not fill a head stays as it is.
 pub fn interleaved_rows(rows: &[f32], row_len: usize, head_dim: usize) -> Vec<f32> {
     let half = head_dim / 2 * row_len;
+    if half == 0 {
+        return rows.to_vec();
+    }
     let mut out = Vec::with_capacity(rows.len());
-    let heads = rows.chunks_exact((2 * half).max(1));
+    let heads = rows.chunks_exact(2 * half);
     let rest = heads.remainder();
     for (first, second) in heads.map(|head| head.split_at(half)) {
-        let pairs = first.chunks_exact(row_len.max(1)).zip(second.chunks_exact(row_len.max(1)));
+        let pairs = first.chunks_exact(row_len).zip(second.chunks_exact(row_len));
         pairs.for_each(|(a, b)| out.extend(a.iter().chain(b)));
     }
     out.extend(rest);

@@ -133,7 +133,7 @@ fn read_json(folder: &mut dyn Folder, name: &str) -> Result<Option<Value>, Forma
     folder.take(name)?.map(|file| parse_json(&file)).transpose()
 }
 
-fn parse_json<T: serde::de::DeserializeOwned>(file: &SourceFile) -> Result<T, FormatError> {
+pub(crate) fn parse_json<T: serde::de::DeserializeOwned>(file: &SourceFile) -> Result<T, FormatError> {
     check_text(file)?;
     let bytes = file.read_all(MAX_JSON_BYTES)?;
     serde_json::from_slice(&bytes).map_err(|cause| FormatError::Json { file: file.name.clone(), cause })

@@ -67,9 +67,8 @@ impl AdapterConfig {
         (f64::from(self.alpha) / divisor) as f32
     }
 
-    pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Self, FormatError> {
-        let object =
-            serde_json::from_slice(bytes).map_err(|cause| FormatError::Json { file: file.to_owned(), cause })?;
+    /// What the object says that the file of this name holds.
+    pub(super) fn of(file: &str, object: Map<String, Value>) -> Result<Self, FormatError> {
         let keys = Keys { file, object };
         keys.check_supported()?;
         Ok(Self {
@@ -96,7 +95,7 @@ impl AdapterConfig {
             "base_model_name_or_path": self.base_model,
             "r": self.rank,
             "lora_alpha": whole_or_float(self.alpha),
-            "lora_dropout": self.dropout,
+            "lora_dropout": shortest(self.dropout),
             "use_rslora": self.use_rslora,
             "use_dora": self.use_dora,
             "target_modules": target_modules,
@@ -116,7 +115,12 @@ impl AdapterConfig {
 
 /// PEFT declares alpha an integer, and some readers insist.
 fn whole_or_float(value: f32) -> Value {
-    if value.fract() == 0.0 && value.abs() < 1e9 { json!(value as i64) } else { json!(value) }
+    if value.fract() == 0.0 && value.abs() < 1e9 { json!(value as i64) } else { shortest(value) }
+}
+
+/// 0.05 as 0.05, not as the `f64` that the nearest `f32` is.
+fn shortest(value: f32) -> Value {
+    json!(value.to_string().parse::<f64>().unwrap_or(value.into()))
 }
 
 /// The object of a file, with errors that name the key.
@@ -130,9 +134,8 @@ impl Keys<'_> {
         match self.text("peft_type")? {
             Some("LORA") => {}
             other => {
-                return Err(
-                    self.error("peft_type", format!("is {}, only LORA is read", shown(other.unwrap_or("absent"))))
-                );
+                let problem = format!("is {}, only LORA is read", shown(other.unwrap_or("absent")));
+                return Err(self.error("peft_type", problem));
             }
         }
         if let Some(bias) = self.text("bias")?.filter(|bias| *bias != "none") {

@@ -47,17 +47,14 @@ fn finish(path: &Path) -> Result<(), FormatError> {
 /// Reads again when a config changed meanwhile: then the weights may have been those of the other one.
 pub(super) fn open(path: &Path) -> Result<LoraAdapter, FormatError> {
     let mut folder = DiskFolder::of(path);
-    let mut before = configs(&mut folder)?;
-    let mut result = read(&mut folder);
-    for _ in 1..MAX_READS {
-        let after = configs(&mut folder)?;
-        if after == before {
-            break;
+    for _ in 0..MAX_READS {
+        let before = configs(&mut folder)?;
+        let result = read(&mut folder);
+        if configs(&mut folder)? == before {
+            return result;
         }
-        before = after;
-        result = read(&mut folder);
     }
-    result
+    Err(FormatError::AdapterChanges { folder: folder.label().to_owned() })
 }
 
 fn configs(folder: &mut DiskFolder) -> Result<[Option<Vec<u8>>; 2], FormatError> {

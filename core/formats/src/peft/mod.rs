@@ -12,7 +12,7 @@ mod tensors;
 
 pub use config::{AdapterConfig, TargetModules};
 
-use crate::huggingface::MAX_JSON_BYTES;
+use crate::huggingface::parse_json;
 use crate::source::{Folder, SourceFile};
 use crate::{Foreign, FormatError, HuggingFaceFiles};
 
@@ -86,7 +86,7 @@ impl LoraAdapter {
 }
 
 fn load(config: &SourceFile, weights: &SourceFile) -> Result<LoraAdapter, FormatError> {
-    let config = AdapterConfig::parse(&config.name, &config.read_all(MAX_JSON_BYTES)?)?;
+    let config = AdapterConfig::of(&config.name, parse_json(config)?)?;
     let modules = tensors::read(weights, &config)?;
     Ok(LoraAdapter { config, modules })
 }

@@ -143,8 +143,8 @@ fn stored(module: &LoraModule, rank: usize) -> impl Iterator<Item = (NewTensor, 
 
 /// Refuses what could be written but not be read again.
 fn check_module(module: &LoraModule, config: &AdapterConfig) -> Result<(), FormatError> {
-    let fits = module.a.len() == config.rank * module.d_in
-        && module.b.len() == config.rank * module.d_out
+    let fits = module.a.len() == config.rank.saturating_mul(module.d_in)
+        && module.b.len() == config.rank.saturating_mul(module.d_out)
         && module.magnitude.as_ref().is_none_or(|magnitude| magnitude.len() == module.d_out)
         && module.magnitude.is_some() == config.use_dora;
     if fits {
