@@ -43,7 +43,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if let Some(part) = &self.part {
-            // The failure that led here is what the caller hears of; a file that cannot be removed is overwritten later.
+            // The caller hears of the failure that led here; a file that cannot be removed is overwritten later.
             let _ = fs::remove_file(part);
         }
     }

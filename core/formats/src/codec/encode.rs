@@ -1,6 +1,6 @@
 //! `f32` values to stored blocks, for the few types that are written: plain floats and Q8_0.
 //!
-//! Q8_0 follows the `gguf` Python package bit for bit. The smaller types need a search for good scales, which is not here.
+//! Q8_0 follows the `gguf` Python package bit for bit. Smaller types need a search for good scales, which is not here.
 
 use super::{to_bf16, to_f16, to_f32};
 use crate::{DType, FormatError};

@@ -1,7 +1,7 @@
 //! A LoRA adapter as GGUF: its A and B beside the names that the base model's own GGUF uses.
 //!
-//! Readers scale by `adapter.lora.alpha` over the rank and know no other rule, so alpha is stored such that this gives the
-//! adapter's scale. Follows `convert_lora_to_gguf.py` of llama.cpp.
+//! Readers scale by `adapter.lora.alpha` over the rank and know no other rule, so alpha is stored such that this gives
+//! the adapter's scale. Follows `convert_lora_to_gguf.py` of llama.cpp.
 //!
 //! Not here: the table from module paths to GGUF names, and the adapters of single experts, which would be stacked.
 
