@@ -1,4 +1,4 @@
-"""Writes the seed files of the targets `gguf` and `safetensors_index`, each under 4 kB.
+"""Writes the seed files of the targets `gguf`, `safetensors_index` and `adapter`, each under 4 kB.
 
     pip install gguf==0.19.0 numpy
     python make_seeds.py
@@ -120,8 +120,43 @@ def safetensors_seeds():
     return {name: SEPARATOR.join(files) for name, files in pieces.items()}
 
 
+def lora(parts, rank=2, module="base_model.model.model.layers.0.self_attn.q_proj"):
+    """A file with these parts of one module, from 3 to 4 wide."""
+    shapes = {"lora_A": [rank, 3], "lora_B": [4, rank], "lora_magnitude_vector": [4]}
+    entries, start = {}, 0
+    for part in parts:
+        shape = shapes[part.partition(".")[0]]
+        end = start + 4 * int(np.prod(shape))
+        entries[f"{module}.{part}"] = {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
+        start = end
+    return header(entries, start)
+
+
+def adapter_seeds():
+    config = lambda **more: json.dumps({"peft_type": "LORA", "r": 2, "lora_alpha": 8, **more}).encode()
+    pair = ["lora_A.weight", "lora_B.weight"]
+    twice = pair + ["lora_A.default.weight"]
+    pieces = {
+        "lora": [config(), lora(pair)],
+        "dora": [config(use_dora=True, use_rslora=True), lora(pair + ["lora_magnitude_vector"])],
+        "old_spelling": [config(), lora(["lora_A.default.weight", "lora_B.default.weight"])],
+        "no_b": [config(), lora(pair[:1])],
+        "part_twice": [config(), lora(twice)],
+        "other_rank": [config(), lora(pair, rank=3)],
+        "rank_overflow": [config(r=2**63), lora(pair)],
+        "no_config": [b"", lora(pair)],
+        "no_weights": [config()],
+        "pattern": [config(target_modules=".*(q|v)_proj", lora_dropout=0.1), lora(pair)],
+        "patterns_of_rank": [config(rank_pattern={"q_proj": 4}), lora(pair)],
+        "head": [config(target_modules="all-linear"), lora(pair, module="base_model.model.lm_head")],
+        "half_floats": [config(), header(tensors(["base_model.model.l.lora_A.weight"], "F16", 2), 4)],
+    }
+    return {name: SEPARATOR.join(files) for name, files in pieces.items()}
+
+
 def main():
-    for target, seeds in [("gguf", gguf_seeds()), ("safetensors_index", safetensors_seeds())]:
+    targets = [("gguf", gguf_seeds()), ("safetensors_index", safetensors_seeds()), ("adapter", adapter_seeds())]
+    for target, seeds in targets:
         (HERE / target).mkdir(exist_ok=True)
         for name, seed in seeds.items():
             assert len(seed) < 4096, (name, len(seed))

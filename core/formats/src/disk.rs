@@ -58,13 +58,13 @@ fn single_gguf(names: &[String], source: &str) -> Result<Option<String>, FormatE
 }
 
 /// A folder on disk.
-struct DiskFolder {
+pub(crate) struct DiskFolder {
     path: PathBuf,
     label: String,
 }
 
 impl DiskFolder {
-    fn of(path: &Path) -> Self {
+    pub fn of(path: &Path) -> Self {
         let label = if path.as_os_str().is_empty() { ".".to_owned() } else { path.display().to_string() };
         Self { path: path.to_owned(), label }
     }

@@ -82,6 +82,30 @@ pub enum FormatError {
     )]
     OldOlmo { file: String },
 
+    #[error("{folder}: no {missing}, which a LoRA adapter consists of")]
+    NoAdapter { folder: String, missing: String },
+    #[error("{folder}: the LoRA adapter there keeps changing while it is read")]
+    AdapterChanges { folder: String },
+    #[error("{file}: {key} {problem}")]
+    AdapterConfig { file: String, key: String, problem: String },
+    #[error("{file}: the file holds no LoRA tensors")]
+    NoLoraTensors { file: String },
+    #[error("{file}: {tensor} {problem}")]
+    AdapterTensor { file: String, tensor: String, problem: String },
+
+    #[error("this adapter has no form in GGUF, {reason}; merge it into its model instead")]
+    NoGgufForm { reason: &'static str },
+    #[error("{path}: the new model would overwrite the one it is made from")]
+    OverSource { path: String },
+    #[error("two tensors of the new file are called {tensor}")]
+    NamedTwice { tensor: String },
+    #[error("tensor {tensor} cannot be written as {dtype} with the shape {shape:?}")]
+    Unwritable { tensor: String, dtype: DType, shape: Vec<usize> },
+    #[error("tensor {tensor} was given {found} values for the rows {}..{}, expected {expected}", .rows.start, .rows.end)]
+    RowValues { tensor: String, rows: Range<usize>, found: usize, expected: usize },
+    #[error("tensor {tensor} has the value {value}, which {dtype} cannot hold")]
+    Overflow { tensor: String, value: f32, dtype: DType },
+
     #[error("tensor {tensor} has {n_rows} rows, asked for {}..{}", .rows.start, .rows.end)]
     Rows { tensor: String, n_rows: usize, rows: Range<usize> },
     #[error("tensor {tensor} is not from this checkpoint ({source_name})")]

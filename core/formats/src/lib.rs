@@ -1,4 +1,4 @@
-//! Model files as named tensors: GGUF and safetensors in, shapes, types and bytes out.
+//! Model files as named tensors: GGUF and safetensors in, shapes, types and bytes out; and the way back, row by row.
 //!
 //! The one idea: a [`Checkpoint`] is cheap metadata over bytes that stay where they are (mapped natively, embedded or
 //! downloaded in a browser), and everything the file claims is checked against its length before it is believed.
@@ -18,6 +18,10 @@ pub mod gguf;
 mod huggingface;
 #[cfg(not(target_arch = "wasm32"))]
 mod mmap;
+mod new_tensor;
+#[cfg(not(target_arch = "wasm32"))]
+mod output;
+pub mod peft;
 mod source;
 mod tensor;
 
@@ -27,4 +31,7 @@ pub use error::FormatError;
 pub use foreign::Foreign;
 pub use gguf::{GgufArray, GgufMetadata, GgufValue};
 pub use huggingface::{HuggingFaceFiles, HuggingFaceMetadata};
+#[cfg(not(target_arch = "wasm32"))]
+pub use huggingface::{copy_companions, write_safetensors};
+pub use new_tensor::NewTensor;
 pub use tensor::TensorInfo;

@@ -30,10 +30,20 @@ fn safetensors_index_corpus() {
     check_corpus("safetensors_index", hostile::check_index);
 }
 
+#[test]
+fn adapter_corpus() {
+    check_corpus("adapter", hostile::check_adapter);
+}
+
 /// Every bit of a small file, flipped.
 #[test]
 fn flipped_bits_do_no_harm() {
-    for (target, check) in [("gguf", hostile::check_gguf as fn(&[u8])), ("safetensors_index", hostile::check_index)] {
+    let targets = [
+        ("gguf", hostile::check_gguf as fn(&[u8])),
+        ("safetensors_index", hostile::check_index),
+        ("adapter", hostile::check_adapter),
+    ];
+    for (target, check) in targets {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
         for entry in fs::read_dir(folder).unwrap() {
             let mut bytes = fs::read(entry.unwrap().path()).unwrap();

@@ -3,10 +3,13 @@
 //! A block type is a struct of byte arrays in the order of the file, so that a slice of bytes can be viewed as a slice
 //! of blocks. Arithmetic is in `f32` and in the order of the `gguf` Python package, value for value.
 
+mod encode;
 mod float;
 mod iq4;
 mod k_quants;
 mod round;
+
+pub use encode::{can_encode, encode};
 
 use bytemuck::AnyBitPattern;
 

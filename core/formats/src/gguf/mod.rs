@@ -5,14 +5,23 @@
 //! pairs, the tensor table, padding to `general.alignment`, then the data.
 
 mod cursor;
+mod lora;
+mod merged;
 mod metadata;
 mod split;
 mod table;
 mod write;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use lora::write_lora;
+pub use lora::{GgufLora, encode_lora, interleaved_rows};
+pub use merged::{merged_dtype, merged_metadata};
+
 pub use metadata::{GgufArray, GgufMetadata, GgufValue};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use split::is_later_part;
+#[cfg(not(target_arch = "wasm32"))]
+pub use write::write;
 pub use write::{GgufTensor, encode};
 
 use crate::checkpoint::{Checkpoint, Metadata, sorted};

@@ -1,7 +1,9 @@
-//! Writes a GGUF file, version 3, into memory.
+//! Writes a GGUF file, version 3: into memory, or to disk from rows computed as it goes.
 
 use super::{DEFAULT_ALIGNMENT, GgufArray, GgufMetadata, GgufValue};
 use crate::{DType, FormatError};
+#[cfg(not(target_arch = "wasm32"))]
+pub use disk::write;
 
 /// A tensor to be written.
 #[derive(Debug, Clone)]
@@ -21,38 +23,63 @@ pub struct GgufTensor<'a> {
 /// # Errors
 /// A tensor whose bytes do not match its shape and type.
 pub fn encode(metadata: &GgufMetadata, tensors: &[GgufTensor<'_>]) -> Result<Vec<u8>, FormatError> {
+    tensors.iter().try_for_each(check)?;
+    let alignment = alignment(metadata);
+    let entries: Vec<_> = tensors.iter().map(Entry::from).collect();
+    let mut out = head(metadata, &entries);
+    for tensor in tensors {
+        out.extend_from_slice(tensor.bytes);
+        out.resize(out.len().next_multiple_of(alignment), 0);
+    }
+    Ok(out)
+}
+
+/// A line of the tensor table.
+struct Entry<'a> {
+    name: &'a str,
+    shape: &'a [usize],
+    dtype: DType,
+    n_bytes: usize,
+}
+
+impl<'a> From<&GgufTensor<'a>> for Entry<'a> {
+    fn from(tensor: &GgufTensor<'a>) -> Self {
+        Self { name: tensor.name, shape: tensor.shape, dtype: tensor.dtype, n_bytes: tensor.bytes.len() }
+    }
+}
+
+fn alignment(metadata: &GgufMetadata) -> usize {
     let alignment = metadata.u32("general.alignment").map_or(DEFAULT_ALIGNMENT, u64::from);
-    let alignment = if alignment.is_power_of_two() { alignment as usize } else { DEFAULT_ALIGNMENT as usize };
+    if alignment.is_power_of_two() { alignment as usize } else { DEFAULT_ALIGNMENT as usize }
+}
+
+/// All that comes before the data, padded to the alignment.
+fn head(metadata: &GgufMetadata, entries: &[Entry<'_>]) -> Vec<u8> {
     let mut out = b"GGUF\x03\x00\x00\x00".to_vec();
-    put_len(&mut out, tensors.len());
+    put_len(&mut out, entries.len());
     put_len(&mut out, metadata.values.len());
     for (key, value) in &metadata.values {
         put_str(&mut out, key);
         put_value(&mut out, value);
     }
-    put_table(&mut out, tensors, alignment)?;
-    for tensor in tensors {
-        out.resize(out.len().next_multiple_of(alignment), 0);
-        out.extend_from_slice(tensor.bytes);
-    }
+    let alignment = alignment(metadata);
+    put_table(&mut out, entries, alignment);
     out.resize(out.len().next_multiple_of(alignment), 0);
-    Ok(out)
+    out
 }
 
-fn put_table(out: &mut Vec<u8>, tensors: &[GgufTensor<'_>], alignment: usize) -> Result<(), FormatError> {
+fn put_table(out: &mut Vec<u8>, entries: &[Entry<'_>], alignment: usize) {
     let mut offset = 0;
-    for tensor in tensors {
-        check(tensor)?;
-        put_str(out, tensor.name);
-        out.extend((tensor.shape.len() as u32).to_le_bytes());
-        for dim in tensor.shape.iter().rev() {
+    for entry in entries {
+        put_str(out, entry.name);
+        out.extend((entry.shape.len() as u32).to_le_bytes());
+        for dim in entry.shape.iter().rev() {
             put_len(out, *dim);
         }
-        out.extend(tensor.dtype.ggml_id().to_le_bytes());
+        out.extend(entry.dtype.ggml_id().to_le_bytes());
         put_len(out, offset);
-        offset += tensor.bytes.len().next_multiple_of(alignment);
+        offset += entry.n_bytes.next_multiple_of(alignment);
     }
-    Ok(())
 }
 
 fn check(tensor: &GgufTensor<'_>) -> Result<(), FormatError> {
@@ -133,4 +160,53 @@ fn put_all<T, const N: usize>(out: &mut Vec<u8>, of: u32, values: &[T], bytes: f
     out.extend(of.to_le_bytes());
     put_len(out, values.len());
     values.iter().for_each(|value| out.extend(bytes(value)));
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+mod disk {
+    use std::ops::Range;
+    use std::path::Path;
+
+    use super::{Entry, GgufMetadata, alignment, head};
+    use crate::error::shown;
+    use crate::output::NewFile;
+    use crate::{FormatError, NewTensor};
+
+    /// Writes a GGUF file at `path`, asking `rows` for the values of a few rows of a tensor at a time: all rows of one
+    /// tensor in order, then the next. The file appears under its name when it is whole.
+    ///
+    /// # Errors
+    /// A type that is not written, a wrong number of values, a value the type cannot hold, a failing write, or what
+    /// `rows` fails with.
+    pub fn write<E: From<FormatError>>(
+        path: &Path,
+        metadata: &GgufMetadata,
+        tensors: &[NewTensor],
+        mut rows: impl FnMut(&NewTensor, Range<usize>) -> Result<Vec<f32>, E>,
+    ) -> Result<(), E> {
+        let entries = tensors.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
+        check_names(&entries)?;
+        let alignment = alignment(metadata);
+        let mut file = NewFile::create(path)?;
+        file.put(&head(metadata, &entries))?;
+        for (tensor, entry) in tensors.iter().zip(&entries) {
+            tensor.put_rows(&mut rows, |bytes| file.put(bytes))?;
+            file.put(&vec![0; entry.n_bytes.next_multiple_of(alignment) - entry.n_bytes])?;
+        }
+        Ok(file.finish()?)
+    }
+
+    fn entry(tensor: &NewTensor) -> Result<Entry<'_>, FormatError> {
+        let n_bytes = tensor.checked_bytes()?;
+        Ok(Entry { name: &tensor.name, shape: &tensor.shape, dtype: tensor.dtype, n_bytes })
+    }
+
+    fn check_names(entries: &[Entry<'_>]) -> Result<(), FormatError> {
+        let mut names: Vec<_> = entries.iter().map(|entry| entry.name).collect();
+        names.sort_unstable();
+        match names.array_windows().find(|[a, b]| a == b) {
+            Some([name, _]) => Err(FormatError::NamedTwice { tensor: shown(name) }),
+            None => Ok(()),
+        }
+    }
 }

@@ -4,8 +4,12 @@ mod files;
 mod header;
 mod index;
 mod unique;
+mod write;
 
 pub use files::HuggingFaceFiles;
+pub(crate) use write::encode as encode_safetensors;
+#[cfg(not(target_arch = "wasm32"))]
+pub use write::{copy_companions, write as write_safetensors};
 
 use serde_json::Value;
 
@@ -18,7 +22,7 @@ const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 /// Larger than any published configuration or index, small enough to parse without harm.
-const MAX_JSON_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_JSON_BYTES: u64 = 64 << 20;
 
 /// The files around the weights, unread but for being JSON.
 #[derive(Debug, Clone, Default)]
@@ -90,7 +94,7 @@ fn load_single(file: SourceFile) -> Result<Weights, FormatError> {
 }
 
 /// The tensors of one safetensors file, after making sure that it is one.
-fn read_tensors(file: &SourceFile, file_idx: usize) -> Result<Vec<TensorInfo>, FormatError> {
+pub(crate) fn read_tensors(file: &SourceFile, file_idx: usize) -> Result<Vec<TensorInfo>, FormatError> {
     match identify(file)? {
         Kind::Safetensors => header::read(file, file_idx),
         Kind::Gguf => Err(FormatError::Header {
@@ -129,7 +133,7 @@ fn read_json(folder: &mut dyn Folder, name: &str) -> Result<Option<Value>, Forma
     folder.take(name)?.map(|file| parse_json(&file)).transpose()
 }
 
-fn parse_json<T: serde::de::DeserializeOwned>(file: &SourceFile) -> Result<T, FormatError> {
+pub(crate) fn parse_json<T: serde::de::DeserializeOwned>(file: &SourceFile) -> Result<T, FormatError> {
     check_text(file)?;
     let bytes = file.read_all(MAX_JSON_BYTES)?;
     serde_json::from_slice(&bytes).map_err(|cause| FormatError::Json { file: file.name.clone(), cause })

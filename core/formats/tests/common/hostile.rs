@@ -1,9 +1,10 @@
 //! What is done with bytes of unknown origin, by the fuzz targets and by the test that runs their corpus.
 
 use samara_formats::gguf::encode;
+use samara_formats::peft::LoraAdapter;
 use samara_formats::{Checkpoint, HuggingFaceFiles, Metadata};
 
-/// Stands between the files of one input of [`check_index`].
+/// Stands between the files of one input of [`check_index`] and [`check_adapter`].
 pub const SEPARATOR: &[u8] = b"\n---\n";
 
 /// Opens the bytes as GGUF and reads what it says it has.
@@ -31,6 +32,26 @@ pub fn check_index(bytes: &[u8]) {
     if let Ok(checkpoint) = Checkpoint::from_huggingface(files) {
         check_tensors(&checkpoint, bytes.len());
     }
+}
+
+/// Opens the bytes as `adapter_config.json` and `adapter_model.safetensors`; what opens is written and read again.
+pub fn check_adapter(bytes: &[u8]) {
+    let mut pieces = split(bytes).into_iter();
+    let mut next = || pieces.next().unwrap_or_default().to_vec();
+    let Ok(adapter) = LoraAdapter::from_files(adapter_files(next(), next())) else { return };
+    for module in &adapter.modules {
+        assert!(4 * (module.a.len() + module.b.len()) <= 2 * bytes.len());
+    }
+    let (config, weights) = adapter.to_bytes().unwrap();
+    let again = LoraAdapter::from_files(adapter_files(config, weights));
+    match again {
+        Ok(again) => assert_eq!(again, adapter),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn adapter_files(config: Vec<u8>, weights: Vec<u8>) -> HuggingFaceFiles {
+    HuggingFaceFiles::new("input").with("adapter_config.json", config).with("adapter_model.safetensors", weights)
 }
 
 fn split(bytes: &[u8]) -> Vec<&[u8]> {
