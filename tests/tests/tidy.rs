@@ -10,6 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("shaders", &[]),
     ("core/formats", &[]),
     ("core/text", &[]),
+    ("core/data", &["samara-text"]),
     ("core/ops", &["samara-shaders"]),
     ("core/model", &["samara-ops", "samara-formats"]),
     ("core/engine", &["samara-model", "samara-ops"]),
