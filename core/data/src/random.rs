@@ -8,6 +8,9 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 pub(crate) enum Purpose {
     Shuffle = 1,
     Split = 2,
+    Objective = 3,
+    Spans = 4,
+    Negatives = 5,
 }
 
 /// The generator of this purpose: `major` and `minor` number its streams, such as an epoch and a document.
@@ -30,6 +33,12 @@ pub(crate) fn below(rng: &mut ChaCha8Rng, n: u64) -> u64 {
             return draw.checked_rem(n).unwrap_or(0);
         }
     }
+}
+
+/// A number in `[0, 1)`.
+pub(crate) fn uniform(rng: &mut ChaCha8Rng) -> f64 {
+    // The 53 bits that an f64 between 0 and 1 can hold.
+    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// Puts a list into a random order, each equally likely.
