@@ -10,9 +10,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("shaders", &[]),
     ("core/formats", &[]),
     ("core/text", &[]),
+    ("core/data", &["samara-text"]),
     ("core/ops", &["samara-shaders"]),
     ("core/model", &["samara-ops", "samara-formats"]),
     ("core/engine", &["samara-model", "samara-ops"]),
+    ("core/train", &["samara-model", "samara-formats", "samara-data"]),
     ("core/chat", &["samara-engine", "samara-model", "samara-text", "samara-formats", "samara-ops"]),
 ];
 

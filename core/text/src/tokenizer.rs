@@ -6,6 +6,7 @@
 mod outline;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use tokenizers::models::ModelWrapper;
@@ -107,6 +108,25 @@ impl Tokenizer {
             AddSpecial::No => ids.to_vec(),
             AddSpecial::Yes => [&self.around.before, ids, &self.around.after].concat(),
         })
+    }
+
+    /// The ids of a text, as [`Self::encode`] with [`AddSpecial::No`] gives them, each with the bytes of `text` that it comes from.
+    ///
+    /// Ranges ascend. Tokens that share a character all have its whole range, and so does what a normalizer puts in.
+    ///
+    /// # Errors
+    /// More than 500 000 white-space characters in a row.
+    pub fn encode_with_ranges(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, TextError> {
+        check_white_space(text)?;
+        let encoding =
+            self.inner.encode(text, false).map_err(|error| TextError::Encode { reason: error.to_string() })?;
+        let ranges = encoding.get_offsets().iter().map(|(start, end)| *start..*end);
+        Ok(encoding.get_ids().iter().copied().zip(ranges).collect())
+    }
+
+    /// The ids that [`AddSpecial::Yes`] puts before a text.
+    pub fn ids_before(&self) -> &[u32] {
+        &self.around.before
     }
 
     /// The text of these ids. Bytes that are not UTF-8 become U+FFFD, only after all bytes are together; unknown ids stand for nothing.

@@ -1,0 +1,22 @@
+//! Fine-tuning: what a run is told, and what it decides from step to step.
+//!
+//! - [`RunConfig`]: the YAML of a run, checked as a whole; every mistake is listed with its line.
+//! - [`schedule`]: learning rate and batch size as functions of the step.
+//! - [`Clipper`], [`OutlierSteps`]: small machines that remember recent steps; they are part of a checkpoint.
+//! - [`MetricsLog`]: the numbers of each step, as JSON Lines and for TensorBoard.
+//!
+//! Deliberately absent: clocks, threads, terminals. Whoever runs a step brings what it measured.
+#![deny(clippy::indexing_slicing)]
+
+mod clip;
+pub mod config;
+mod error;
+mod log;
+mod outlier;
+pub mod schedule;
+
+pub use clip::Clipper;
+pub use config::RunConfig;
+pub use error::{Problem, TrainError};
+pub use log::{Metrics, MetricsLog};
+pub use outlier::{OutlierSteps, Verdict};
