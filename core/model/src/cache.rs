@@ -103,7 +103,7 @@ impl KvCache {
 }
 
 impl RopeTables {
-    fn new(config: &Config, capacity: usize, device: &Device) -> Self {
+    pub fn new(config: &Config, capacity: usize, device: &Device) -> Self {
         let slides = config.attention.iter().any(|kind| *kind != Attention::Full);
         let table = |rope: &crate::rope::Rope| {
             let inv_freq = rope.inv_freq(config.head_dim);

@@ -4,27 +4,39 @@
 //! or two norms) belongs to the part before it as its [`Exit`].
 
 mod build;
+mod parameters;
+mod training;
+
+pub use self::{
+    parameters::{Parameter, TensorRows, parameter_tensors},
+    training::{Trunk, TrunkState},
+};
 
 use burn::tensor::{Device, Int, Tensor};
 use samara_formats::Checkpoint;
 use samara_ops::{
-    self as ops, Activation, Adjustments, AttentionSpec, Choice, Faults, Norm, QkSpec, Weight, device::OpenDevice,
+    self as ops, Activation, Adjustments, AttentionSpec, Choice, Faults, Norm, QkSpec, Weight,
+    device::{Kernels, OpenDevice},
 };
 
 use crate::{
     Config, KvCache, LoadProgress, ModelError,
+    adapter::{Adapter, Product},
     cache::RopeTables,
     config::{Attention, Moe},
     exit::{Exit, Stream},
+    load::Matrices,
     memory,
 };
 
-/// A model on a device.
+/// A model on a device. A clone shares the weights.
+#[derive(Clone)]
 pub struct Decoder {
     config: Config,
     device: Device,
     faults: Faults,
     max_binding_bytes: u64,
+    kernels: Kernels,
     embed: Weight,
     /// The norm before the first layer, where one stands there.
     entry: Option<Norm>,
@@ -42,6 +54,7 @@ pub enum Want {
     All,
 }
 
+#[derive(Clone)]
 struct Layer {
     qkv: Weight,
     qk_norm: Tensor<1>,
@@ -52,8 +65,10 @@ struct Layer {
     after_attention: Exit<Norm>,
     feed_forward: FeedForward,
     after_feed_forward: Exit<Norm>,
+    adapters: Vec<Adapter>,
 }
 
+#[derive(Clone)]
 enum FeedForward {
     Dense { gate_up: Weight, down: Weight, activation: Activation },
     Experts { router: Weight, gate_up: Weight, down: Weight, activation: Activation, moe: Moe },
@@ -71,7 +86,32 @@ impl Decoder {
         progress: &mut dyn FnMut(LoadProgress<'_>),
     ) -> Result<Self, ModelError> {
         let config = Config::from_checkpoint(checkpoint)?;
-        build::decoder(config, checkpoint, open, progress)
+        build::decoder(config, checkpoint, open, progress, Matrices::AsStored)
+    }
+
+    /// Loads a checkpoint with every matrix as a tensor of `f32` that can be trained, whatever the file holds.
+    ///
+    /// # Errors
+    /// As [`Decoder::load`].
+    pub fn load_dense(
+        checkpoint: &Checkpoint,
+        open: &OpenDevice,
+        progress: &mut dyn FnMut(LoadProgress<'_>),
+    ) -> Result<Self, ModelError> {
+        let config = Config::from_checkpoint(checkpoint)?;
+        build::decoder(config, checkpoint, open, progress, Matrices::Dense)
+    }
+
+    /// The same model with these adapters, in the place of those it has. Caches that it filled before mean nothing to it.
+    pub fn with_adapters(&self, adapters: impl IntoIterator<Item = Adapter>) -> Self {
+        let mut decoder = self.clone();
+        decoder.layers.iter_mut().for_each(|layer| layer.adapters.clear());
+        for adapter in adapters {
+            if let Some(layer) = decoder.layers.get_mut(adapter.site().layer) {
+                layer.adapters.push(adapter);
+            }
+        }
+        decoder
     }
 
     pub fn config(&self) -> &Config {
@@ -172,41 +212,43 @@ impl Decoder {
         let mut stream = Stream::enter(&cache.step, &self.embed, self.entry.as_ref(), self.config.embed_scale);
         let KvCache { layers, ropes, step, .. } = cache;
         for (layer, keys_values) in self.layers.iter().zip(layers) {
-            stream = layer.forward(stream, ropes, step, keys_values);
+            stream = layer.step(stream, ropes, step, keys_values);
         }
         stream.input
     }
 }
 
 impl Layer {
-    fn forward(&self, stream: Stream, ropes: &RopeTables, step: &ops::Step, cache: &mut ops::LayerCache) -> Stream {
-        let mixed = self.attend(&stream.input, ropes, step, cache);
+    /// The tokens of a step, over the keys and values that the cache holds and gets.
+    fn step(&self, stream: Stream, ropes: &RopeTables, step: &ops::Step, cache: &mut ops::LayerCache) -> Stream {
+        self.forward(stream, |qkv| {
+            let q = ops::qk_norm_rope(qkv, &self.qk_norm, ropes.of(self.span), step, cache, &self.qk);
+            ops::attention(&q, cache, step, &self.attention)
+        })
+    }
+
+    /// Both parts of the layer; `attend` mixes tokens, from the fused projection to the heads' results.
+    fn forward(&self, stream: Stream, attend: impl FnOnce(&Tensor<2>) -> Tensor<2>) -> Stream {
+        let mixed = attend(&self.product(&stream.input, &self.qkv, Product::Qkv));
+        let mixed = self.product(&mixed, &self.o, Product::O);
         let stream = self.after_attention.join(&stream.residual, &mixed);
-        let changed = self.feed_forward.forward(&stream.input);
+        let changed = self.feed(&stream.input);
         self.after_feed_forward.join(&stream.residual, &changed)
     }
 
-    fn attend(&self, x: &Tensor<2>, ropes: &RopeTables, step: &ops::Step, cache: &mut ops::LayerCache) -> Tensor<2> {
-        let qkv = ops::linear(x, &self.qkv);
-        let rope = ropes.of(self.span);
-        let q = ops::qk_norm_rope(&qkv, &self.qk_norm, rope, step, cache, &self.qk);
-        ops::linear(&ops::attention(&q, cache, step, &self.attention), &self.o)
+    /// A product with what the adapters add to it.
+    fn product(&self, x: &Tensor<2>, w: &Weight, product: Product) -> Tensor<2> {
+        let adapters = self.adapters.iter().filter(|adapter| adapter.site().product == product);
+        adapters.fold(ops::linear(x, w), |y, adapter| adapter.add(y, x))
     }
 
-    fn n_bytes(&self) -> u64 {
-        let norms = self.after_attention.norms().chain(self.after_feed_forward.norms());
-        let vectors = norms.map(Norm::n_bytes).sum::<u64>() + 4 * self.qk_norm.dims()[0] as u64;
-        self.qkv.n_bytes() + self.o.n_bytes() + self.feed_forward.n_bytes() + vectors
-    }
-}
-
-impl FeedForward {
-    fn forward(&self, x: &Tensor<2>) -> Tensor<2> {
-        match self {
-            Self::Dense { gate_up, down, activation } => {
-                ops::linear(&ops::glu(&ops::linear(x, gate_up), *activation), down)
+    fn feed(&self, x: &Tensor<2>) -> Tensor<2> {
+        match &self.feed_forward {
+            FeedForward::Dense { gate_up, down, activation } => {
+                let wide = self.product(x, gate_up, Product::GateUp);
+                self.product(&ops::glu(&wide, *activation), down, Product::Down)
             }
-            Self::Experts { router, gate_up, down, activation, moe } => {
+            FeedForward::Experts { router, gate_up, down, activation, moe } => {
                 let scores = ops::linear(x, router);
                 let routes = ops::moe_route(&scores, moe.top_k, moe.renormalise);
                 let wide = ops::moe_linear(x, gate_up, &routes, moe.n_experts);
@@ -217,6 +259,14 @@ impl FeedForward {
         }
     }
 
+    fn n_bytes(&self) -> u64 {
+        let norms = self.after_attention.norms().chain(self.after_feed_forward.norms());
+        let vectors = norms.map(Norm::n_bytes).sum::<u64>() + 4 * self.qk_norm.dims()[0] as u64;
+        self.qkv.n_bytes() + self.o.n_bytes() + self.feed_forward.n_bytes() + vectors
+    }
+}
+
+impl FeedForward {
     fn n_bytes(&self) -> u64 {
         match self {
             Self::Dense { gate_up, down, .. } => gate_up.n_bytes() + down.n_bytes(),

@@ -73,6 +73,10 @@ pub enum ModelError {
         fitting_tokens: usize,
     },
 
+    /// An adapter was made for another model.
+    #[error("the adapter does not fit the model:\n  {}", problems.join("\n  "))]
+    Adapter { problems: Vec<String> },
+
     /// The device failed while the weights were brought to it.
     #[error(transparent)]
     Device(#[from] OpsError),

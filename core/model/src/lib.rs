@@ -6,6 +6,7 @@
 //! Not here: sampling, text, files' formats, and which kernel computes what.
 #![deny(clippy::indexing_slicing)]
 
+mod adapter;
 pub mod cache;
 pub mod config;
 pub mod decoder;
@@ -18,9 +19,10 @@ pub mod replay;
 mod rope;
 
 pub use self::{
+    adapter::{Adapter, Product, Site},
     cache::KvCache,
     config::{Attention, Config, Family, Moe, NormPlacement},
-    decoder::{Decoder, Want},
+    decoder::{Decoder, Parameter, TensorRows, Trunk, TrunkState, Want, parameter_tensors},
     error::ModelError,
     load::LoadProgress,
     memory::{DeviceMemory, Room},

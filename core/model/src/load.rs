@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use burn::tensor::{Tensor, TensorData};
 use samara_formats::{Checkpoint, DType, TensorInfo, codec};
 use samara_ops::{Format, Weight, WeightBuilder, device::OpenDevice};
 
@@ -34,11 +35,41 @@ pub(crate) struct Loader<'a> {
     pub progress: &'a mut dyn FnMut(LoadProgress<'_>),
     pub done_bytes: u64,
     pub total_bytes: u64,
+    pub matrices: Matrices,
+}
+
+/// How matrices are kept on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Matrices {
+    /// As they are stored.
+    AsStored,
+    /// As tensors of `f32`, which can be trained.
+    Dense,
 }
 
 impl<'a> Loader<'a> {
     /// One device matrix from all its pieces.
     pub fn matrix(&mut self, plan: &MatrixPlan) -> Result<Weight, ModelError> {
+        match self.matrices {
+            Matrices::AsStored => self.stored(plan),
+            Matrices::Dense => self.dense(plan),
+        }
+    }
+
+    fn dense(&mut self, plan: &MatrixPlan) -> Result<Weight, ModelError> {
+        let mut values = Vec::new();
+        for piece in &plan.pieces {
+            let info = self.info(&piece.tensor, &piece.shape)?;
+            let rows = self.checkpoint.rows_f32(info, piece.rows.clone())?;
+            values.extend(in_order(rows, info.row_len(), piece.order));
+            self.advance(info, piece.rows.len());
+        }
+        let shape = [values.len() / plan.n_in, plan.n_in];
+        let rows = Tensor::from_data(TensorData::new(values, shape), (&self.open.device, burn::tensor::DType::F32));
+        Ok(Weight::dense(rows, self.open.kernels))
+    }
+
+    fn stored(&mut self, plan: &MatrixPlan) -> Result<Weight, ModelError> {
         let mut builder = WeightBuilder::new(plan.n_in, self.open);
         for piece in &plan.pieces {
             self.push(piece, &mut builder)?;

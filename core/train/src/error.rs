@@ -1,5 +1,7 @@
 //! What can go wrong with a run.
 
+use samara_model::ModelError;
+use samara_ops::OpsError;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -9,6 +11,12 @@ pub enum TrainError {
     /// The file system refused.
     #[error("{}: cannot {action}: {source}", path.display())]
     File { path: PathBuf, action: &'static str, source: std::io::Error },
+    /// The model or the adapter cannot be used.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] OpsError),
     /// The YAML of a run has mistakes; all of them are here.
     #[error("{}", list(name, problems))]
     Config { name: String, problems: Vec<Problem> },

@@ -1,5 +1,6 @@
 //! Fine-tuning: what a run is told, and what it decides from step to step.
 //!
+//! - [`Learner`]: a model and the matrices of it that are trained; [`pass`] gives their gradients over some documents.
 //! - [`RunConfig`]: the YAML of a run, checked as a whole; every mistake is listed with its line.
 //! - [`schedule`]: learning rate and batch size as functions of the step.
 //! - [`Clipper`], [`OutlierSteps`]: small machines that remember recent steps; they are part of a checkpoint.
@@ -11,12 +12,16 @@
 mod clip;
 pub mod config;
 mod error;
+mod learner;
 mod log;
 mod outlier;
+mod pass;
 pub mod schedule;
 
 pub use clip::Clipper;
 pub use config::RunConfig;
 pub use error::{Problem, TrainError};
+pub use learner::Learner;
 pub use log::{Metrics, MetricsLog};
 pub use outlier::{OutlierSteps, Verdict};
+pub use pass::{Pass, PassSpec, pass};

@@ -47,7 +47,7 @@ impl MetricsLog {
             if file.is_empty {
                 file.append(&events::version(unix_time_s))?;
             }
-            Ok(file)
+            Ok::<_, TrainError>(file)
         };
         Ok(Self { jsonl: config.jsonl.then(jsonl).transpose()?, events: config.tensorboard.then(events).transpose()? })
     }

@@ -11,7 +11,7 @@ use crate::{
     Config, KvCache, LoadProgress, ModelError,
     config::Attention,
     exit::{Exit, Stream},
-    load::{Loader, planned_bytes},
+    load::{Loader, Matrices, planned_bytes},
     memory::readable,
     names::{self, FeedForwardPlan, LayerPlan, Plan, VectorPlan},
 };
@@ -25,11 +25,12 @@ pub(super) fn decoder(
     checkpoint: &Checkpoint,
     open: &OpenDevice,
     progress: &mut dyn FnMut(LoadProgress<'_>),
+    matrices: Matrices,
 ) -> Result<Decoder, ModelError> {
     let plan = Plan::new(&config, checkpoint);
     names::check(&plan, &config, checkpoint)?;
     let total_bytes = planned_bytes(&plan, checkpoint);
-    let loader = Loader { checkpoint, open, progress, done_bytes: 0, total_bytes };
+    let loader = Loader { checkpoint, open, progress, done_bytes: 0, total_bytes, matrices };
     let doing = format!("loading {} of weights", readable(total_bytes));
     let decoder = open.faults.during(doing, || Builder { config: &config, loader, plan: &plan }.decoder())?;
     open.faults.check()?;
@@ -50,14 +51,15 @@ impl Builder<'_> {
         let mut layers = Vec::with_capacity(plan.layers.len());
         for (idx, layer) in plan.layers.iter().enumerate() {
             let layer = self.layer(idx, layer)?;
-            if idx == 0 {
+            if idx == 0 && self.loader.matrices == Matrices::AsStored {
                 self.warm_up(&embed, entry.as_ref(), &layer);
             }
             layers.push(layer);
         }
         let head = plan.head.as_ref().map(|head| self.loader.matrix(head)).transpose()?;
-        let OpenDevice { device, faults, max_binding_bytes, .. } = self.loader.open.clone();
-        Ok(Decoder { config: self.config.clone(), device, faults, max_binding_bytes, embed, entry, layers, head })
+        let OpenDevice { device, faults, max_binding_bytes, kernels, .. } = self.loader.open.clone();
+        let config = self.config.clone();
+        Ok(Decoder { config, device, faults, max_binding_bytes, kernels, embed, entry, layers, head })
     }
 
     /// Launches what a layer launches, for a chunk and for one token, so that the device compiles those pipelines while
@@ -71,7 +73,7 @@ impl Builder<'_> {
             cache.begin(tokens, 0.0);
             let stream = Stream::enter(&cache.step, embed, entry, self.config.embed_scale);
             if let Some(keys_values) = cache.layers.first_mut() {
-                layer.forward(stream, &cache.ropes, &cache.step, keys_values);
+                layer.step(stream, &cache.ropes, &cache.step, keys_values);
             }
             cache.end(tokens.len());
         }
@@ -92,6 +94,7 @@ impl Builder<'_> {
             after_attention: self.exit(&plan.after_attention)?,
             feed_forward: self.feed_forward(&plan.feed_forward)?,
             after_feed_forward: self.exit(&plan.after_feed_forward)?,
+            adapters: Vec::new(),
         })
     }
 

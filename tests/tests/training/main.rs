@@ -1,0 +1,206 @@
+//! Training against PyTorch: gradients of everything that can be trained, and the losses of the same thirty steps.
+//!
+//! The official values come from documents that were run one by one; here they are laid end to end. On each device the
+//! gradient of every tensor must lie within 1e-3 of the official one, relative to its length.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod golden;
+
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, ensure};
+use burn::tensor::Tensor;
+use golden::Golden;
+use samara_formats::peft::LoraAdapter;
+use samara_model::{Decoder, TensorRows};
+use samara_ops::{
+    device::{self, DeviceChoice, Limits, OpenDevice},
+    read_f32,
+};
+use samara_train::{Learner, Pass, PassSpec, pass};
+
+const FAMILIES: [&str; 4] = ["llama", "olmo2", "olmo3", "olmoe"];
+/// What every adapter of the golden values is made with.
+const ALPHA: f32 = 8.0;
+/// The largest distance from an official gradient, as a part of its length.
+const TOLERANCE: f64 = 1e-3;
+
+#[test]
+fn gradients_of_all_parameters_are_those_of_pytorch() {
+    check_all(&FAMILIES, |golden, open| {
+        let checkpoint = golden.checkpoint()?;
+        let decoder = Decoder::load_dense(&checkpoint, open, &mut |_| ())?;
+        let learner = Learner::full(decoder, &checkpoint)?;
+        let found = gradients(golden, &learner, open, None)?;
+        check_loss(&found, golden.floats("loss")?[0])?;
+        ensure!(learner.tensors().len() == found.gradients.len(), "every parameter has a name");
+        for (tensors, gradient) in learner.tensors().iter().zip(&found.gradients) {
+            let mut values = gradient.as_slice();
+            for rows in tensors {
+                let n = rows.rows.len() * rows.width;
+                let (own, rest) = values.split_at(n);
+                let mut own = own.to_vec();
+                if rows.tensor.ends_with("embed_tokens.weight") && golden.has_padding_row()? {
+                    // PyTorch's embedding gives the row of the padding token no gradient; the golden ids use it as any other.
+                    own[golden.padding_row(rows.width)?].fill(0.0);
+                }
+                check_tensor(&rows.tensor, &own, official(golden, rows)?)?;
+                values = rest;
+            }
+            ensure!(values.is_empty(), "{:?}", tensors[0]);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn gradients_of_adapters_are_those_of_peft() {
+    check_all(&FAMILIES, |golden, open| {
+        let adapter = golden.adapter("lora.", ALPHA)?;
+        let learner = adapted(golden, &adapter, open)?;
+        let found = gradients(golden, &learner, open, None)?;
+        check_loss(&found, golden.floats("lora_loss")?[0])?;
+        check_adapter(golden, &adapter, &found)
+    });
+}
+
+#[test]
+fn activations_that_are_computed_again_give_the_same_gradients() {
+    check_all(&["olmo3", "olmoe"], |golden, open| {
+        let adapter = golden.adapter("lora.", ALPHA)?;
+        let learner = adapted(golden, &adapter, open)?;
+        for every in [1, 3] {
+            check_adapter(golden, &adapter, &gradients(golden, &learner, open, Some(every))?)?;
+        }
+        let checkpoint = golden.checkpoint()?;
+        let full = Learner::full(Decoder::load_dense(&checkpoint, open, &mut |_| ())?, &checkpoint)?;
+        let all_at_once = gradients(golden, &full, open, None)?;
+        let in_segments = gradients(golden, &full, open, Some(2))?;
+        let pairs = all_at_once.gradients.iter().zip(&in_segments.gradients).enumerate();
+        pairs.into_iter().try_for_each(|(index, (a, b))| check_near(&full.name_of(index), a, b, 1e-5))
+    });
+}
+
+#[test]
+fn documents_end_to_end_are_trained_on_as_one_by_one() {
+    check_all(&["llama", "olmo3"], |golden, open| {
+        let learner = adapted(golden, &golden.adapter("lora.", ALPHA)?, open)?;
+        let packed = gradients(golden, &learner, open, None)?;
+        let [ids, positions, labels] = golden.rows("")?;
+        let mut starts: Vec<usize> = (0..ids.len()).filter(|t| positions[*t] == 0).collect();
+        starts.push(ids.len());
+        let trunk = learner.model().trunk(64);
+        let n_labels = labels.iter().filter(|label| **label != samara_ops::IGNORE).count();
+        let mut sums: Vec<Vec<f32>> = packed.gradients.iter().map(|gradient| vec![0.0; gradient.len()]).collect();
+        for span in starts.windows(2) {
+            let one = |values: &[u32]| values[span[0]..span[1]].to_vec();
+            let documents = samara_ops::Documents::new(&one(&ids), &one(&positions), &one(&labels), &open.device);
+            let found = read(pass(&learner, &documents, &trunk, &spec(n_labels, None)))?;
+            for (sum, more) in sums.iter_mut().zip(&found.gradients) {
+                sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            }
+        }
+        let pairs = packed.gradients.iter().zip(&sums).enumerate();
+        pairs.into_iter().try_for_each(|(index, (a, b))| check_near(&learner.name_of(index), a, b, 1e-5))
+    });
+}
+
+/// A pass in host memory.
+struct Found {
+    losses: Vec<f32>,
+    n_labels: usize,
+    gradients: Vec<Vec<f32>>,
+}
+
+fn adapted(golden: &Golden, adapter: &LoraAdapter, open: &OpenDevice) -> Result<Learner> {
+    let decoder = Decoder::load(&golden.checkpoint()?, open, &mut |_| ())?;
+    Ok(Learner::from_adapter(decoder, adapter, open.kernels)?)
+}
+
+fn gradients(golden: &Golden, learner: &Learner, open: &OpenDevice, every: Option<usize>) -> Result<Found> {
+    let documents = golden.documents("", open)?;
+    let trunk = learner.model().trunk(64);
+    let n_labels = documents.n_trained();
+    let found = read(pass(learner, &documents, &trunk, &spec(n_labels, every)))?;
+    Ok(Found { n_labels, ..found })
+}
+
+fn spec(n_labels: usize, recompute_every: Option<usize>) -> PassSpec {
+    PassSpec { recompute_every, loss_chunk_tokens: 10, scale: 1.0 / n_labels as f32, seed: 0 }
+}
+
+fn read(pass: Pass) -> Result<Found> {
+    let values = |tensor: Tensor<2>| pollster::block_on(read_f32(tensor));
+    let losses = pollster::block_on(read_f32(pass.losses))?;
+    let gradients = pass.gradients.into_iter().map(|gradient| gradient.map_or(Ok(Vec::new()), values));
+    Ok(Found { losses, n_labels: 0, gradients: gradients.collect::<Result<_, _>>()? })
+}
+
+fn check_loss(found: &Found, official: f32) -> Result<()> {
+    let mean = found.losses.iter().sum::<f32>() / found.n_labels as f32;
+    ensure!((mean - official).abs() <= 1e-4 * official, "loss {mean}, officially {official}");
+    Ok(())
+}
+
+fn check_adapter(golden: &Golden, adapter: &LoraAdapter, found: &Found) -> Result<()> {
+    let names = adapter.modules.iter().flat_map(|module| ["A", "B"].map(|half| (&module.path, half)));
+    for ((path, half), gradient) in names.zip(&found.gradients) {
+        let key = format!("base_model.model.{path}.lora_{half}.weight");
+        check_tensor(&key, gradient, golden.floats(&format!("lora_grad.{key}"))?)?;
+    }
+    Ok(())
+}
+
+/// Some rows of an official gradient.
+fn official<'a>(golden: &'a Golden, rows: &TensorRows) -> Result<&'a [f32]> {
+    ensure!(rows.interleaved.is_none() && rows.add == 0.0, "{rows:?}");
+    let all = golden.floats(&format!("full.{}", rows.tensor))?;
+    Ok(&all[rows.rows.start * rows.width..rows.rows.end * rows.width])
+}
+
+fn check_tensor(name: &str, found: &[f32], official: &[f32]) -> Result<()> {
+    check_near(name, found, official, TOLERANCE)
+}
+
+/// The distance of two gradients is at most `tolerance` of the length of the second.
+fn check_near(name: &str, found: &[f32], expected: &[f32], tolerance: f64) -> Result<()> {
+    ensure!(found.len() == expected.len(), "{name}: {} values, expected {}", found.len(), expected.len());
+    let length = |values: &mut dyn Iterator<Item = f32>| values.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+    let distance = length(&mut found.iter().zip(expected).map(|(a, b)| a - b));
+    let size = length(&mut expected.iter().copied());
+    // An expert that no token went to has no gradient at all.
+    ensure!(distance <= tolerance * size + 1e-9, "{name}: off by {distance:e} of {size:e}");
+    Ok(())
+}
+
+/// Runs `check` for each file on each device and tells all that failed.
+fn check_all(names: &[&str], check: impl Fn(&Golden, &OpenDevice) -> Result<()>) {
+    let mut failures = Vec::new();
+    for open in devices() {
+        for name in names {
+            let found = Golden::read(name).and_then(|golden| check(&golden, open));
+            let place = || format!("{name} on {}", open.name);
+            failures.extend(found.with_context(place).err().map(|error| format!("{error:#}")));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The CPU, and the first adapter where there is one.
+fn devices() -> &'static [OpenDevice] {
+    static DEVICES: OnceLock<Vec<OpenDevice>> = OnceLock::new();
+    DEVICES.get_or_init(|| {
+        let open = |choice| pollster::block_on(device::open(choice, Limits::Default));
+        let cpu = open(DeviceChoice::Cpu).unwrap();
+        match open(DeviceChoice::Gpu(0)) {
+            Ok(gpu) => vec![cpu, gpu],
+            Err(error) => {
+                let required = std::env::var("REQUIRE_GPU").is_ok_and(|value| value == "1");
+                assert!(!required, "REQUIRE_GPU=1, but there is no adapter: {error}");
+                eprintln!("SKIPPED on GPU: {error}");
+                vec![cpu]
+            }
+        }
+    })
+}
