@@ -146,6 +146,12 @@ impl Dataset {
         self.max_length as usize
     }
 
+    /// SHA-256 of the tokens of all documents before truncation and splitting, and of which of them are to be predicted.
+    /// Equal digests, options and seeds give equal batches, so a run that goes on can see whether its data are the same.
+    pub fn digest(&self) -> &str {
+        self.spool.digest()
+    }
+
     /// What was read and what fell out. Both parts of a split have the report of the whole.
     pub fn report(&self) -> &Report {
         &self.report

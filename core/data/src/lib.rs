@@ -26,4 +26,5 @@ pub use document::{Batch, Document, IGNORE};
 pub use error::DataError;
 pub use objective::{Objective, Objectives, SpanCorruption, Weights, negatives};
 pub use order::{Cursor, Order, OrderOptions, Plan};
+pub use random::chance;
 pub use report::{BadRow, Fallen, Place, Report};

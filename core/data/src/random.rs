@@ -11,6 +11,7 @@ pub(crate) enum Purpose {
     Objective = 3,
     Spans = 4,
     Negatives = 5,
+    Chance = 6,
 }
 
 /// The generator of this purpose: `major` and `minor` number its streams, such as an epoch and a document.
@@ -39,6 +40,11 @@ pub(crate) fn below(rng: &mut ChaCha8Rng, n: u64) -> u64 {
 pub(crate) fn uniform(rng: &mut ChaCha8Rng) -> f64 {
     // The 53 bits that an f64 between 0 and 1 can hold.
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// A number in `[0, 1)` for what a trainer leaves to chance: it depends on nothing but the seed and the numbers of step and item.
+pub fn chance(seed: u64, step: u64, item_idx: u64) -> f64 {
+    uniform(&mut generator(Purpose::Chance, seed, step, item_idx))
 }
 
 /// Puts a list into a random order, each equally likely.

@@ -8,6 +8,8 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use sha2::{Digest, Sha256};
+
 use crate::document::Document;
 use crate::error::DataError;
 
@@ -20,6 +22,7 @@ pub(crate) const MAX_VOCAB_SIZE: usize = TRAINED as usize;
 /// A file that is being filled.
 pub(crate) struct SpoolWriter {
     file: BufWriter<File>,
+    digest: Sha256,
     n_tokens: u64,
 }
 
@@ -27,14 +30,16 @@ impl SpoolWriter {
     /// An empty file in this folder, or where the system keeps temporary files.
     pub fn new(folder: Option<&Path>) -> Result<Self, DataError> {
         let file = folder.map_or_else(tempfile::tempfile, tempfile::tempfile_in).map_err(failed("create"))?;
-        Ok(Self { file: BufWriter::new(file), n_tokens: 0 })
+        Ok(Self { file: BufWriter::new(file), digest: Sha256::new(), n_tokens: 0 })
     }
 
     /// Appends a document and gives its place, counted in tokens.
     pub fn push(&mut self, document: &Document) -> Result<u64, DataError> {
         let place = self.n_tokens;
+        self.digest.update((document.ids.len() as u64).to_le_bytes());
         for (id, trained) in document.ids.iter().zip(&document.trained) {
             let word = if *trained { id | TRAINED } else { *id };
+            self.digest.update(word.to_le_bytes());
             self.file.write_all(&word.to_le_bytes()).map_err(failed("write"))?;
             self.n_tokens += 1;
         }
@@ -43,7 +48,8 @@ impl SpoolWriter {
 
     pub fn finish(self) -> Result<Spool, DataError> {
         let file = self.file.into_inner().map_err(|error| failed("write")(error.into_error()))?;
-        Ok(Spool { file: Mutex::new(file) })
+        let digest = self.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Spool { file: Mutex::new(file), digest })
     }
 }
 
@@ -51,9 +57,15 @@ impl SpoolWriter {
 #[derive(Debug)]
 pub(crate) struct Spool {
     file: Mutex<File>,
+    digest: String,
 }
 
 impl Spool {
+    /// SHA-256 of all documents, in hexadecimal digits.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
     /// The `n_tokens` tokens from this place on.
     pub fn read(&self, place: u64, n_tokens: u32) -> Result<Document, DataError> {
         let mut bytes = vec![0; (u64::from(n_tokens) * TOKEN_BYTES) as usize];

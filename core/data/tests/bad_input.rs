@@ -196,6 +196,26 @@ fn options_that_cannot_be_meant_are_errors() {
     }
 }
 
+/// Bytes put into, taken out of and changed in good rows: a dataset or an error, and every document fit to train on.
+#[test]
+fn damaged_files_never_panic() {
+    let rows = b"{\"text\": \"a\"}\n{\"prompt\": \"b\", \"completion\": \"c\"}\r\n\
+        {\"messages\": [{\"role\": \"user\", \"content\": \"d\"}, {\"role\": \"assistant\", \"content\": \"e\"}]}\n";
+    for place in 0..rows.len() {
+        for byte in [b'\n', b'"', b'}', b'\\', 0, 0xff, 0xef, 0x1f, 0x28] {
+            let (before, after) = rows.split_at(place);
+            let changed = [before, &[byte], &after[1..]].concat();
+            for bytes in [changed, [before, &[byte], after].concat(), [before, &after[1..]].concat(), before.to_vec()] {
+                let Ok(dataset) = open(&bytes, CHATML, &options()) else { continue };
+                let n_documents = dataset.n_documents() as u32;
+                assert!((0..n_documents).all(|idx| dataset.batch(&[idx]).unwrap().n_trained() > 0));
+                let n_fallen: u64 = dataset.report().fallen.values().map(|fallen| fallen.n_rows).sum();
+                assert_eq!(u64::from(n_documents) + n_fallen, dataset.report().n_lines);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_file_that_is_missing_or_a_folder_is_named() {
     let (folder, paths) = files(&[GOOD]);

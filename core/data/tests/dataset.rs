@@ -74,6 +74,17 @@ fn a_compressed_file_that_is_cut_off_or_damaged_is_an_error() {
 }
 
 #[test]
+fn a_digest_tells_other_data() {
+    let digest = |bytes: &[u8], options: &DataOptions| open(bytes, CHATML, options).unwrap().digest().to_owned();
+    let plain = digest(b"{\"text\": \"ab\"}\n{\"text\": \"c\"}", &options());
+    assert_eq!(plain.len(), 64);
+    assert_eq!(plain, digest(b"\n{\"text\": \"ab\"}\r\n{}\n{\"text\": \"c\"}", &options()));
+    assert_ne!(plain, digest(b"{\"text\": \"c\"}\n{\"text\": \"ab\"}", &options()));
+    assert_ne!(plain, digest(b"{\"text\": \"a\"}\n{\"text\": \"bc\"}", &options()));
+    assert_ne!(plain, digest(b"{\"prompt\": \"\", \"completion\": \"ab\"}", &options()));
+}
+
+#[test]
 fn several_files_are_one_dataset() {
     let (_folder, paths) = files(&[&rows(5), &gzip(&rows(4)), b"\n{}\n{\"text\": \"z\"}"]);
     let dataset = Dataset::open(&paths, &tokenizer(), None, &options()).unwrap();

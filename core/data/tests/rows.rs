@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{CHATML, OLMO, OLMO_THINKER, OLMO3_INSTRUCT, TULU, document, marked, options};
-use samara_data::{DataError, DataOptions, TrainOn};
+use common::{CHATML, OLMO, OLMO_THINKER, OLMO3_INSTRUCT, TULU, document, files, marked, options};
+use samara_data::{DataError, DataOptions, Dataset, TrainOn};
+use samara_text::{Tokenizer, Vocab};
 use serde_json::{Value, json};
 
 /// `[` and `]` stand around what is to be predicted.
@@ -33,6 +34,30 @@ fn a_completion_is_trained_on_and_its_prompt_only_if_asked() {
     check_row(row("", "Yes."), CHATML, &options(), "[Yes.<|endoftext|>]");
     let all = DataOptions { train_on: TrainOn::All, ..options() };
     check_row(row("2 + 2 =", " 4"), CHATML, &all, "[2 + 2 = 4<|endoftext|>]");
+}
+
+/// SentencePiece puts a space before every text that it is given; a completion is no text of its own.
+#[test]
+fn no_space_of_the_tokenizer_gets_between_a_prompt_and_its_completion() {
+    let tokens = [("<unk>", 2), ("<s>", 3), ("▁", 1), ("a", 1), ("b", 1)];
+    let vocab = Vocab {
+        model: "llama".to_owned(),
+        tokens: tokens.iter().map(|(text, _)| (*text).to_owned()).collect(),
+        token_types: tokens.iter().map(|(_, kind)| *kind).collect(),
+        scores: vec![0.0; tokens.len()],
+        bos: Some(1),
+        unk: Some(0),
+        ..Vocab::default()
+    };
+    let tokenizer = Tokenizer::from_vocab(vocab).unwrap();
+    let (_folder, paths) =
+        files(&[b"{\"prompt\": \"ab\", \"completion\": \"ba\"}\n{\"prompt\": \"\", \"completion\": \"b\"}"]);
+    let options = DataOptions { max_length: Some(9), ..DataOptions::new(5) };
+    let dataset = Dataset::open(&paths, &tokenizer, None, &options).unwrap();
+    let document = dataset.document(0).unwrap();
+    assert_eq!(document.ids, [1, 2, 3, 4, 4, 3]);
+    assert_eq!(document.trained, [false, false, false, false, true, true]);
+    assert_eq!(dataset.document(1).unwrap().ids, [1, 2, 4]);
 }
 
 fn dialogue() -> Value {

@@ -101,6 +101,23 @@ fn bytes_without_a_token_of_their_own_are_shown_as_whole_characters() {
     assert_eq!(tokenizer.decode(&ids[..3], ShowSpecial::No), "a\u{FFFD}");
 }
 
+fn check_ranges(vocab: Vocab, text: &str, expected: &[std::ops::Range<usize>]) {
+    let tokenizer = Tokenizer::from_vocab(vocab).unwrap();
+    let (ids, ranges): (Vec<u32>, Vec<_>) = tokenizer.encode_with_ranges(text).unwrap().into_iter().unzip();
+    assert_eq!(ids, tokenizer.encode(text, AddSpecial::No).unwrap(), "{text:?}");
+    assert_eq!(ranges, expected, "{text:?}");
+}
+
+#[test]
+fn tokens_know_the_bytes_they_come_from() {
+    check_ranges(pieces(Some(false)), "aba ab", &[0..1, 1..3, 3..4, 4..6]);
+    check_ranges(pieces(None), "ab", &[0..1, 0..2]);
+    check_ranges(pieces(Some(false)), "a日<b>", &[0..1, 1..4, 1..4, 1..4, 4..7]);
+    let composed = [("e", 1), ("Ì", 1), ("ģ", 1), ("Ã", 1), ("©", 1), ("Ã©", 1), ("   ", 4), ("a", 1), ("Ġ", 1)];
+    check_ranges(vocab("gpt2", "olmo", &composed, &["Ã ©"]), "ae\u{301}a", &[0..1, 1..2, 4..5]);
+    check_ranges(vocab("gpt2", "olmo", &composed, &[]), "a    a", &[0..1, 1..4, 4..5, 5..6]);
+}
+
 fn check_vocab_error(vocab: Vocab, expected: &str) {
     assert_eq!(Tokenizer::from_vocab(vocab).unwrap_err().to_string(), expected);
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use samara_data::{DataError, DataOptions, Dataset, Document};
 use samara_text::{ChatTemplate, ShowSpecial, TemplateTokens, Tokenizer};
@@ -15,7 +16,9 @@ pub const OLMO_THINKER: &str = include_str!("../../../text/tests/templates/olmo_
 
 /// Byte-level BPE with the control tokens of ChatML.
 pub fn tokenizer() -> Tokenizer {
-    Tokenizer::from_json(include_bytes!("../../../../assets/tiny/tokenizer.json")).unwrap()
+    static TINY: OnceLock<Tokenizer> = OnceLock::new();
+    let json = include_bytes!("../../../../assets/tiny/tokenizer.json");
+    TINY.get_or_init(|| Tokenizer::from_json(json).unwrap()).clone()
 }
 
 pub fn template(source: &str) -> ChatTemplate {
