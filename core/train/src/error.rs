@@ -38,6 +38,9 @@ pub enum TrainError {
         "{what} changed since the last checkpoint, so the run cannot go on; begin a new one in another output folder"
     )]
     Changed { what: &'static str },
+    /// Nothing to train.
+    #[error("adapter.target_modules: no module of this model is {what}; there are {}", names.join(", "))]
+    NoTargets { what: String, names: Vec<String> },
     /// Training does not get anywhere.
     #[error(
         "{n_steps} steps in a row were left out: loss {loss}, gradient norm {gradient_norm}{}; the last checkpoint is from \

@@ -25,7 +25,8 @@ pub struct Run {
     total: u64,
     best: Option<(f64, u64)>,
     due: Due,
-    last_time_s: f64,
+    /// When the last step began, if one did.
+    last_time_s: Option<f64>,
 }
 
 /// What comes after a step.
@@ -85,7 +86,7 @@ impl Run {
         let log = MetricsLog::open(&config.output, &config.log, trainer.memory().step + 1, unix_time_s)?;
         let best = saved.and_then(|saved| saved.best);
         let due = Due::Step;
-        let last_time_s = unix_time_s;
+        let last_time_s = None;
         Ok(Self {
             config,
             trainer,
@@ -217,8 +218,7 @@ impl Run {
     }
 
     fn note(&mut self, report: &StepReport, unix_time_s: f64) -> Result<(), TrainError> {
-        let seconds = unix_time_s - self.last_time_s;
-        self.last_time_s = unix_time_s;
+        let seconds = self.last_time_s.replace(unix_time_s).map(|last| unix_time_s - last);
         if !report.step.is_multiple_of(self.config.log.every_steps.max(1)) {
             return Ok(());
         }
@@ -229,7 +229,7 @@ impl Run {
             ("train/learning_rate", report.learning_rate),
             ("train/tokens", report.n_tokens as f64),
         ];
-        if seconds > 0.0 {
+        if let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0) {
             values.push(("train/tokens_per_s", report.n_tokens as f64 / seconds));
         }
         let names: Vec<String> = self.layer_names(report);
