@@ -57,7 +57,7 @@ pub use low_rank::low_rank;
 pub use moe::{Routes, moe_combine, moe_linear, moe_route};
 pub use norm::{Norm, NormKind, add_norm, norm, norm_add};
 pub use operation::{Host, HostMut, Launch, Operation};
-pub use peak::peak_bytes;
+pub use peak::{held_bytes, peak_bytes};
 pub use penalise::{Adjustment, Adjustments, penalise};
 pub use pick::{Choice, Picked, pick, pick_on_host, read_picked};
 pub use qk_norm_rope::{HeadShape, LayerCache, QkNorm, QkSpec, RopeTable, qk_norm_rope};
