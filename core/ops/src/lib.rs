@@ -5,6 +5,8 @@
 //! the reference runs, so the same model code serves both and each is the other's test. Burn, CubeCL and wgpu are
 //! seen nowhere to the right of this crate except for `burn::tensor::{Device, Tensor}`.
 //!
+//! The door is open to operations of one's own: see [`custom`].
+//!
 //! It never sees a file, a token's text or a request. Shapes in the docs: B batch, T time, D model, H heads,
 //! K kv heads, C head width, F feed-forward, V vocabulary, E experts, k picks.
 
@@ -15,6 +17,8 @@ mod capture;
 mod ceilings;
 pub mod counts;
 mod cross_entropy;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod custom;
 pub mod device;
 mod documents;
 mod dropout;
