@@ -8,6 +8,7 @@ mod args;
 mod cli;
 mod commands;
 mod console;
+mod finetune;
 pub mod hub;
 mod interrupt;
 mod loading;

@@ -3,6 +3,7 @@
 mod bench;
 mod chat;
 mod devices;
+mod finetune;
 mod generate;
 mod inspect;
 mod pull;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Inspect(inspect::InspectArgs),
     Devices(devices::DevicesArgs),
     Pull(pull::PullArgs),
+    Finetune(finetune::FinetuneArgs),
     Bench(bench::BenchArgs),
 }
 
@@ -39,6 +41,7 @@ pub(crate) fn run(command: &Command, console: &Console) -> anyhow::Result<Exit> 
         Command::Inspect(args) => inspect::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Pull(args) => pull::run(args, console),
+        Command::Finetune(args) => finetune::run(args, console),
         Command::Bench(args) => bench::run(args, console),
     }
 }
