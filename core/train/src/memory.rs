@@ -88,13 +88,14 @@ fn adapter_values(config: &RunConfig, model: &Config) -> Result<u64, TrainError>
     Ok(sites.iter().map(|site| of_site(site) as u64).sum())
 }
 
-/// Values of a token that the magnitudes of a DoRA keep in one layer: the columns that they scale.
+/// Values of a token that the magnitudes of a DoRA keep in one layer: the columns that they scale, where these are most.
 fn scaled_of_layer(config: &RunConfig, model: &Config) -> Result<u64, TrainError> {
     if config.adapter.kind != AdapterKind::Dora {
         return Ok(0);
     }
     let sites = targets::sites(&config.adapter.target_modules, model)?;
-    Ok(sites.iter().filter(|site| site.layer == 0).map(|site| site.columns.len() as u64).sum())
+    let of_layer = |layer| sites.iter().filter(|site| site.layer == layer).map(|site| site.columns.len() as u64).sum();
+    Ok((0..model.n_layers).map(of_layer).max().unwrap_or_default())
 }
 
 /// Values that the tape keeps of a token in one layer.
