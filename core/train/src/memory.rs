@@ -84,7 +84,8 @@ impl MemoryPlan {
 fn adapter_values(config: &RunConfig, model: &Config) -> Result<u64, TrainError> {
     let sites = targets::sites(&config.adapter.target_modules, model)?;
     let magnitudes = usize::from(config.adapter.kind == AdapterKind::Dora);
-    let of_site = |site: &Site| config.adapter.rank * (site.n_in + site.columns.len()) + magnitudes * site.columns.len();
+    let of_site =
+        |site: &Site| config.adapter.rank * (site.n_in + site.columns.len()) + magnitudes * site.columns.len();
     Ok(sites.iter().map(|site| of_site(site) as u64).sum())
 }
 

@@ -22,7 +22,7 @@ use samara_ops::{
 use samara_train::{
     Learner, Pass, PassSpec, RunConfig, Trainer,
     config::{Clip, OptimizerConfig, ScheduleConfig, ScheduleKind, Warmup},
-    pass,
+    gradient_norms, pass,
 };
 
 const FAMILIES: [&str; 4] = ["llama", "olmo2", "olmo3", "olmoe"];
@@ -85,6 +85,37 @@ fn gradients_of_doras_are_those_of_peft() {
         let back = pollster::block_on(learner.to_adapter())?;
         ensure!(back.as_ref() == Some(&adapter), "what goes in comes out");
         ensure!(learner.name_of(5).ends_with(".lora_magnitude_vector") && learner.layer_of(5) == Some(0));
+        Ok(())
+    });
+}
+
+#[test]
+fn norms_of_gradients_are_told_by_layer_and_what_is_no_number_by_name() {
+    check_all(&["llama", "olmoe"], |golden, open| {
+        let adapter = golden.adapter("lora.", ALPHA)?;
+        let learner = adapted(golden, &adapter, open)?;
+        let documents = golden.documents("", open)?;
+        let mut gradients = pass(&learner, &documents, &learner.model().trunk(64), &spec(1, None)).gradients;
+        let norms = pollster::block_on(gradient_norms(&learner, &gradients))?;
+        let squares = |values: &[f32]| values.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
+        let mut layers = vec![0.0; learner.config().n_layers + 1];
+        for (index, (gradient, norm)) in gradients.iter().zip(&norms.matrices).enumerate() {
+            let square = squares(&pollster::block_on(read_f32(gradient.clone().context("a gradient")?))?);
+            ensure!((norm - square.sqrt()).abs() <= 1e-5 * norm, "{}: {norm}", learner.name_of(index));
+            layers[learner.layer_of(index).context("a layer")?] += square;
+        }
+        for (norm, square) in norms.layers.iter().zip(&layers) {
+            ensure!((norm - square.sqrt()).abs() <= 1e-5 * norm, "{norm} of {layers:?}");
+        }
+        ensure!(
+            norms.not_finite.is_none()
+                && (norms.total() - layers.iter().sum::<f64>().sqrt()).abs() < 1e-4 * norms.total()
+        );
+        gradients[1] = None;
+        gradients[5] = gradients[5].take().map(|gradient| gradient * f32::NAN);
+        let norms = pollster::block_on(gradient_norms(&learner, &gradients))?;
+        ensure!(norms.not_finite == Some(learner.name_of(5)) && norms.matrices[1] == 0.0);
+        ensure!(norms.layers[0].is_nan() && norms.layers[1].is_finite());
         Ok(())
     });
 }
