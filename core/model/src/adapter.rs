@@ -2,11 +2,12 @@
 //!
 //! Published adapters name the modules of the official implementation, such as `model.layers.3.self_attn.k_proj`. Here
 //! queries, keys and values are one product, and so are gate and up, so an adapter is a [`Site`]: some columns of a product.
-//! It works on activations (`y += scale (x aᵀ) bᵀ`), so the matrix may stay quantised.
+//! It works on activations (`y += scale (x aᵀ) bᵀ`), so the matrix may stay quantised. A DoRA then brings the columns to
+//! its own magnitudes (Liu et al. 2024); how long the rows of the adapted matrix are is found without making them.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use samara_formats::peft::{LoraAdapter, LoraModule};
-use samara_ops::{self as ops, device::Kernels};
+use samara_ops::{self as ops, Weight, device::Kernels};
 use std::ops::Range;
 
 use crate::{Config, ModelError};
@@ -39,13 +40,16 @@ pub struct Site {
     pub n_in: usize,
 }
 
-/// Two matrices on a device that add to the columns of a site.
+/// Two matrices on a device that add to the columns of a site, and for a DoRA the magnitudes of these.
 #[derive(Debug, Clone)]
 pub struct Adapter {
     site: Site,
     a: Tensor<2>,
     b: Tensor<2>,
     scale: f32,
+    magnitudes: Option<Tensor<1>>,
+    /// How long the rows of the adapted matrix are; known once the adapter has its place, where there are magnitudes.
+    lengths: Option<Tensor<1>>,
     dropout: Option<Dropout>,
     kernels: Kernels,
 }
@@ -100,15 +104,27 @@ impl Adapter {
     pub fn new(site: Site, [a, b]: [Tensor<2>; 2], scale: f32, kernels: Kernels) -> Self {
         let [rank, _] = a.dims();
         assert_eq!((a.dims(), b.dims()), ([rank, site.n_in], [site.columns.len(), rank]), "adapter of {}", site.path);
-        Self { site, a, b, scale, dropout: None, kernels }
+        Self { site, a, b, scale, magnitudes: None, lengths: None, dropout: None, kernels }
     }
 
-    /// The same adapter whose inputs are dropped with probability `rate`, by `seed`.
+    /// The same adapter as a DoRA: the rows of the adapted matrix get these lengths, `[1, n]`.
+    ///
+    /// # Panics
+    /// If there are not as many as the site has columns.
+    pub fn with_magnitudes(self, magnitudes: Tensor<2>) -> Self {
+        let n = self.site.columns.len();
+        assert_eq!(magnitudes.dims(), [1, n], "magnitudes of {}", self.site.path);
+        Self { magnitudes: Some(magnitudes.reshape([n])), ..self }
+    }
+
+    /// The same adapter whose inputs are dropped with probability `rate`, by `seed`. What the matrix itself gives stays whole,
+    /// also under a DoRA.
     pub fn with_dropout(self, rate: f32, seed: u32) -> Self {
         Self { dropout: (rate > 0.0).then_some(Dropout { rate, seed }), ..self }
     }
 
-    /// The adapters of a published one, each multiplied by `strength`.
+    /// The adapters of a published one, each multiplied by `strength`. As in peft that is the low-rank part, and the
+    /// magnitudes of a DoRA stay what they are.
     ///
     /// # Errors
     /// [`ModelError::Adapter`] with every module that this model does not have, or has in another shape.
@@ -131,7 +147,11 @@ impl Adapter {
             let rank = module.a.len() / module.d_in.max(1);
             let a = matrix(module.a.clone(), [rank, module.d_in], device);
             let b = matrix(module.b.clone(), [module.d_out, rank], device);
-            Self::new(site, [a, b], scale, kernels)
+            let adapter = Self::new(site, [a, b], scale, kernels);
+            match &module.magnitude {
+                Some(values) => adapter.with_magnitudes(matrix(values.clone(), [1, module.d_out], device)),
+                None => adapter,
+            }
         };
         Ok(fitting.into_iter().flatten().map(place).collect())
     }
@@ -141,11 +161,28 @@ impl Adapter {
         &self.site
     }
 
+    /// How long the rows of `w` are with what the adapter adds to them, `[n]`: constants, without a gradient.
+    pub(crate) fn row_lengths(&self, w: &Weight) -> Tensor<1> {
+        let [a, b] = [&self.a, &self.b].map(|matrix| matrix.clone().without_autodiff());
+        ops::row_lengths(w, self.site.columns.clone(), [&a, &b], self.scale)
+    }
+
+    /// The adapter in its place, over `w`.
+    pub(crate) fn over(self, w: &Weight) -> Self {
+        let lengths = self.magnitudes.is_some().then(|| self.row_lengths(w));
+        Self { lengths, ..self }
+    }
+
     /// `y` with what the adapter adds for `x`.
     pub(crate) fn add(&self, y: Tensor<2>, x: &Tensor<2>) -> Tensor<2> {
         let dropped = self.dropout.map(|Dropout { rate, seed }| ops::dropout(x, rate, seed));
         let x = dropped.as_ref().unwrap_or(x);
-        ops::low_rank(y, x, [&self.a, &self.b], self.scale, self.site.columns.start, self.kernels)
+        let first_column = self.site.columns.start;
+        let y = ops::low_rank(y, x, [&self.a, &self.b], self.scale, first_column, self.kernels);
+        match (&self.magnitudes, &self.lengths) {
+            (Some(magnitudes), Some(lengths)) => ops::scale_columns(y, magnitudes, lengths, first_column),
+            _ => y,
+        }
     }
 }
 
@@ -153,9 +190,6 @@ impl Adapter {
 fn fit<'a>(module: &'a LoraModule, sites: &[Site]) -> Result<(Site, &'a LoraModule), String> {
     let path = &module.path;
     let site = sites.iter().find(|site| site.path == *path).ok_or_else(|| format!("{path}: no such module"))?;
-    if module.magnitude.is_some() {
-        return Err(format!("{path}: DoRA magnitudes are not supported yet"));
-    }
     let (found, expected) = ([module.d_out, module.d_in], [site.columns.len(), site.n_in]);
     if found != expected {
         return Err(format!("{path}: made for a matrix of {found:?}, the model's is {expected:?}"));

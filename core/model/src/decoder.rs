@@ -108,10 +108,18 @@ impl Decoder {
         decoder.layers.iter_mut().for_each(|layer| layer.adapters.clear());
         for adapter in adapters {
             if let Some(layer) = decoder.layers.get_mut(adapter.site().layer) {
-                layer.adapters.push(adapter);
+                let placed = layer.matrix(adapter.site().product).map(|matrix| adapter.over(matrix));
+                layer.adapters.extend(placed);
             }
         }
         decoder
+    }
+
+    /// How long the rows of an adapter's matrix are with what it adds to them, `[n]`: what the magnitudes of a DoRA begin
+    /// as. None where this decoder has no such matrix.
+    pub fn row_lengths(&self, adapter: &Adapter) -> Option<Tensor<1>> {
+        let site = adapter.site();
+        Some(adapter.row_lengths(self.layers.get(site.layer)?.matrix(site.product)?))
     }
 
     pub fn config(&self) -> &Config {
@@ -240,6 +248,17 @@ impl Layer {
     fn product(&self, x: &Tensor<2>, w: &Weight, product: Product) -> Tensor<2> {
         let adapters = self.adapters.iter().filter(|adapter| adapter.site().product == product);
         adapters.fold(ops::linear(x, w), |y, adapter| adapter.add(y, x))
+    }
+
+    /// The matrix of a product; experts are many.
+    fn matrix(&self, product: Product) -> Option<&Weight> {
+        match (product, &self.feed_forward) {
+            (Product::Qkv, _) => Some(&self.qkv),
+            (Product::O, _) => Some(&self.o),
+            (Product::GateUp, FeedForward::Dense { gate_up, .. }) => Some(gate_up),
+            (Product::Down, FeedForward::Dense { down, .. }) => Some(down),
+            (Product::GateUp | Product::Down, FeedForward::Experts { .. }) => None,
+        }
     }
 
     fn feed(&self, x: &Tensor<2>) -> Tensor<2> {
