@@ -3,8 +3,10 @@
 mod bench;
 mod chat;
 mod devices;
+mod export_adapter;
 mod generate;
 mod inspect;
+mod merge;
 mod pull;
 mod score;
 mod tokenize;
@@ -21,6 +23,8 @@ pub(crate) enum Command {
     Score(score::ScoreArgs),
     Tokenize(tokenize::TokenizeArgs),
     Inspect(inspect::InspectArgs),
+    Merge(merge::MergeArgs),
+    ExportAdapter(export_adapter::ExportAdapterArgs),
     Devices(devices::DevicesArgs),
     Pull(pull::PullArgs),
     Bench(bench::BenchArgs),
@@ -37,6 +41,8 @@ pub(crate) fn run(command: &Command, console: &Console) -> anyhow::Result<Exit> 
         Command::Score(args) => score::run(args, console),
         Command::Tokenize(args) => tokenize::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Merge(args) => merge::run(args, console),
+        Command::ExportAdapter(args) => export_adapter::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Pull(args) => pull::run(args, console),
         Command::Bench(args) => bench::run(args, console),

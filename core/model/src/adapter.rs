@@ -119,10 +119,9 @@ impl Adapter {
         device: &Device,
         kernels: Kernels,
     ) -> Result<Vec<Self>, ModelError> {
-        let sites = Site::all(config);
-        let (fitting, problems): (Vec<_>, Vec<_>) =
-            adapter.modules.iter().map(|module| fit(module, &sites)).partition(Result::is_ok);
-        let problems: Vec<String> = problems.into_iter().filter_map(Result::err).collect();
+        let magnitudes = adapter.modules.iter().filter(|module| module.magnitude.is_some());
+        let problems: Vec<String> =
+            magnitudes.map(|module| format!("{}: DoRA magnitudes are not supported yet", module.path)).collect();
         if !problems.is_empty() {
             return Err(ModelError::Adapter { problems });
         }
@@ -133,12 +132,17 @@ impl Adapter {
             let b = matrix(module.b.clone(), [module.d_out, rank], device);
             Self::new(site, [a, b], scale, kernels)
         };
-        Ok(fitting.into_iter().flatten().map(place).collect())
+        Ok(fitted(adapter, config)?.into_iter().map(place).collect())
     }
 
     /// Where it adds.
     pub fn site(&self) -> &Site {
         &self.site
+    }
+
+    /// Bytes of both matrices on the device.
+    pub fn n_bytes(&self) -> u64 {
+        [&self.a, &self.b].iter().map(|matrix| 4 * matrix.dims().iter().product::<usize>() as u64).sum()
     }
 
     /// `y` with what the adapter adds for `x`.
@@ -149,13 +153,26 @@ impl Adapter {
     }
 }
 
+/// Every module of a published adapter with its place in a model.
+///
+/// # Errors
+/// [`ModelError::Adapter`] with every module that the model does not have, or has in another shape.
+pub(crate) fn fitted<'a>(adapter: &'a LoraAdapter, config: &Config) -> Result<Vec<(Site, &'a LoraModule)>, ModelError> {
+    let sites = Site::all(config);
+    let (fitting, problems): (Vec<_>, Vec<_>) =
+        adapter.modules.iter().map(|module| fit(module, &sites)).partition(Result::is_ok);
+    let problems: Vec<String> = problems.into_iter().filter_map(Result::err).collect();
+    if problems.is_empty() {
+        Ok(fitting.into_iter().flatten().collect())
+    } else {
+        Err(ModelError::Adapter { problems })
+    }
+}
+
 /// The site of a published module, or what does not fit.
 fn fit<'a>(module: &'a LoraModule, sites: &[Site]) -> Result<(Site, &'a LoraModule), String> {
     let path = &module.path;
     let site = sites.iter().find(|site| site.path == *path).ok_or_else(|| format!("{path}: no such module"))?;
-    if module.magnitude.is_some() {
-        return Err(format!("{path}: DoRA magnitudes are not supported yet"));
-    }
     let (found, expected) = ([module.d_out, module.d_in], [site.columns.len(), site.n_in]);
     if found != expected {
         return Err(format!("{path}: made for a matrix of {found:?}, the model's is {expected:?}"));
