@@ -3,9 +3,11 @@
 mod bench;
 mod chat;
 mod devices;
+mod export_adapter;
 mod finetune;
 mod generate;
 mod inspect;
+mod merge;
 mod pull;
 mod score;
 mod tokenize;
@@ -22,6 +24,8 @@ pub(crate) enum Command {
     Score(score::ScoreArgs),
     Tokenize(tokenize::TokenizeArgs),
     Inspect(inspect::InspectArgs),
+    Merge(merge::MergeArgs),
+    ExportAdapter(export_adapter::ExportAdapterArgs),
     Devices(devices::DevicesArgs),
     Pull(pull::PullArgs),
     Finetune(finetune::FinetuneArgs),
@@ -39,6 +43,8 @@ pub(crate) fn run(command: &Command, console: &Console) -> anyhow::Result<Exit> 
         Command::Score(args) => score::run(args, console),
         Command::Tokenize(args) => tokenize::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Merge(args) => merge::run(args, console),
+        Command::ExportAdapter(args) => export_adapter::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Pull(args) => pull::run(args, console),
         Command::Finetune(args) => finetune::run(args, console),

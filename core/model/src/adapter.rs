@@ -135,13 +135,6 @@ impl Adapter {
         device: &Device,
         kernels: Kernels,
     ) -> Result<Vec<Self>, ModelError> {
-        let sites = Site::all(config);
-        let (fitting, problems): (Vec<_>, Vec<_>) =
-            adapter.modules.iter().map(|module| fit(module, &sites)).partition(Result::is_ok);
-        let problems: Vec<String> = problems.into_iter().filter_map(Result::err).collect();
-        if !problems.is_empty() {
-            return Err(ModelError::Adapter { problems });
-        }
         let scale = strength * adapter.config.scale();
         let place = |(site, module): (Site, &LoraModule)| {
             let rank = module.a.len() / module.d_in.max(1);
@@ -153,7 +146,7 @@ impl Adapter {
                 None => adapter,
             }
         };
-        Ok(fitting.into_iter().flatten().map(place).collect())
+        Ok(fitted(adapter, config)?.into_iter().map(place).collect())
     }
 
     /// Where it adds.
@@ -173,6 +166,13 @@ impl Adapter {
         Self { lengths, ..self }
     }
 
+    /// Bytes of its matrices on the device.
+    pub fn n_bytes(&self) -> u64 {
+        let matrices: usize = [&self.a, &self.b].iter().map(|matrix| matrix.shape().num_elements()).sum();
+        let magnitudes = self.magnitudes.as_ref().map_or(0, |magnitudes| magnitudes.shape().num_elements());
+        4 * (matrices + magnitudes) as u64
+    }
+
     /// `y` with what the adapter adds for `x`.
     pub(crate) fn add(&self, y: Tensor<2>, x: &Tensor<2>) -> Tensor<2> {
         let dropped = self.dropout.map(|Dropout { rate, seed }| ops::dropout(x, rate, seed));
@@ -183,6 +183,22 @@ impl Adapter {
             (Some(magnitudes), Some(lengths)) => ops::scale_columns(y, magnitudes, lengths, first_column),
             _ => y,
         }
+    }
+}
+
+/// Every module of a published adapter with its place in a model.
+///
+/// # Errors
+/// [`ModelError::Adapter`] with every module that the model does not have, or has in another shape.
+pub(crate) fn fitted<'a>(adapter: &'a LoraAdapter, config: &Config) -> Result<Vec<(Site, &'a LoraModule)>, ModelError> {
+    let sites = Site::all(config);
+    let (fitting, problems): (Vec<_>, Vec<_>) =
+        adapter.modules.iter().map(|module| fit(module, &sites)).partition(Result::is_ok);
+    let problems: Vec<String> = problems.into_iter().filter_map(Result::err).collect();
+    if problems.is_empty() {
+        Ok(fitting.into_iter().flatten().collect())
+    } else {
+        Err(ModelError::Adapter { problems })
     }
 }
 
