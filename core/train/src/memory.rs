@@ -3,7 +3,7 @@
 //! Activations are counted operation by operation, as the tape keeps them: what no gradient reads is not there.
 
 use samara_formats::Checkpoint;
-use samara_model::{Config, DeviceMemory, Site};
+use samara_model::{Config, DeviceMemory, NormPlacement, Site};
 use serde::Serialize;
 
 use crate::config::{AdapterKind, RunConfig};
@@ -47,7 +47,9 @@ impl MemoryPlan {
         let segment = config.memory.recompute_every.unwrap_or(model.n_layers).clamp(1, model.n_layers.max(1));
         let n_segments = model.n_layers.div_ceil(segment) as u64;
         let d_model = model.d_model as u64;
-        let borders = if n_segments > 1 { 2 * n_segments * d_model } else { 0 };
+        // After a post-norm the residual stream is also what the next layer is given.
+        let states = if model.placement == NormPlacement::Post { d_model } else { 2 * d_model };
+        let borders = (n_segments - 1) * states;
         let rope = 2 * max_length.max(config.batch.tokens) as u64 * model.head_dim as u64;
         let of_layer = kept_of_layer(config, model) + scaled_of_layer(config, model)?;
         let per_token = segment as u64 * of_layer + borders + in_flight(model);

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod golden;
+mod memory;
 
 use std::sync::OnceLock;
 
