@@ -13,6 +13,7 @@ Examples:
   samara generate --prompt \"Once upon a time\"    text from the small built-in model
   samara pull olmo2-1b                           a larger model, from the Hugging Face hub
   samara chat --model olmo2-1b                   a conversation with it
+  samara finetune run.yaml                       teach a model from a file of examples
   samara devices                                 where models can run on this machine
 
 `samara COMMAND --help` has examples for each command.";

@@ -9,6 +9,7 @@ mod args;
 mod cli;
 mod commands;
 mod console;
+mod finetune;
 pub mod hub;
 mod interrupt;
 mod loading;
@@ -69,9 +70,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref().is_some_and(is_pipe) || cause.downcast_ref().is_some_and(in_json))
 }
 
-/// `error: ` and all that is known, in one line.
+/// `error: ` and all that is known, in one line; a list of mistakes keeps its lines, which editors read.
 pub(crate) fn error_line(error: &anyhow::Error) -> String {
-    format!("error: {}", one_line(&chain(error)))
+    match error.downcast_ref() {
+        Some(list @ samara_train::TrainError::Config { .. }) => format!("error: the run has mistakes\n{list}"),
+        _ => format!("error: {}", one_line(&chain(error))),
+    }
 }
 
 /// The message and its causes, without those that the message has quoted already.

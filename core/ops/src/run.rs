@@ -11,6 +11,7 @@ mod flex;
 
 use crate::counts;
 use crate::operation::{Launch, Operation};
+use crate::peak;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, ExtensionType, backend_extension};
 use burn::tensor::{DType, Device, Int, Tensor};
@@ -188,6 +189,7 @@ impl Run for CubeBackend {
         if let Some(client) = client {
             client.launch(Box::new(Wgsl(kernel)), fold(groups), arguments);
             counts::launched(kernel);
+            peak::look(&client);
         }
         Slots::gather(all.into_iter())
     }

@@ -6,23 +6,31 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod golden;
+mod memory;
 
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Tensor;
 use golden::Golden;
+use samara_data::Batch;
 use samara_formats::peft::LoraAdapter;
 use samara_model::{Decoder, TensorRows};
 use samara_ops::{
     device::{self, DeviceChoice, Limits, OpenDevice},
     read_f32,
 };
-use samara_train::{Learner, Pass, PassSpec, pass};
+use samara_train::{
+    Learner, Pass, PassSpec, RunConfig, Trainer,
+    config::{Clip, OptimizerConfig, ScheduleConfig, ScheduleKind, Warmup},
+    pass,
+};
 
 const FAMILIES: [&str; 4] = ["llama", "olmo2", "olmo3", "olmoe"];
 /// What every adapter of the golden values is made with.
 const ALPHA: f32 = 8.0;
+/// The learning rate of the official losses.
+const CURVE_RATE: f64 = 5e-3;
 /// The largest distance from an official gradient, as a part of its length.
 const TOLERANCE: f64 = 1e-3;
 
@@ -103,6 +111,39 @@ fn documents_end_to_end_are_trained_on_as_one_by_one() {
         }
         let pairs = packed.gradients.iter().zip(&sums).enumerate();
         pairs.into_iter().try_for_each(|(index, (a, b))| check_near(&learner.name_of(index), a, b, 1e-5))
+    });
+}
+
+/// Thirty steps of AdamW from the same adapter over the same batches: the loss of every step is peft's, and so is the adapter
+/// that comes out. One of the models is quantised; there peft trained over its weights in f32.
+#[test]
+fn thirty_steps_give_the_losses_of_peft() {
+    check_all(&["llama.curve", "olmo2.curve", "llama.q4_0.curve"], |golden, open| {
+        let learner = adapted(golden, &golden.adapter("curve.init.", ALPHA)?, open)?;
+        let mut config = RunConfig::new("", "", Vec::new());
+        config.optimizer = OptimizerConfig {
+            learning_rate: CURVE_RATE,
+            weight_decay: 0.01,
+            clip: Clip::Off,
+            skip_outliers: None,
+            ..config.optimizer
+        };
+        config.schedule = ScheduleConfig { kind: ScheduleKind::Constant, warmup: Warmup::Steps(0), ..config.schedule };
+        let mut trainer = Trainer::new(learner, &config, 64);
+        let official = golden.floats("curve.losses")?;
+        for (step, official) in official.iter().enumerate() {
+            let [ids, positions, labels] = golden.rows(&format!("curve.{}.", step % 3))?;
+            let batch = Batch { ids, positions, labels };
+            let report = pollster::block_on(trainer.step(&[batch], 30))?;
+            let distance = (report.loss - f64::from(*official)).abs() / f64::from(*official);
+            ensure!(distance <= TOLERANCE, "step {step}: loss {}, of peft {official}", report.loss);
+        }
+        let found = pollster::block_on(trainer.learner().to_adapter())?.context("an adapter")?;
+        for (module, official) in found.modules.iter().zip(&golden.adapter("curve.final.", ALPHA)?.modules) {
+            check_near(&module.path, &module.a, &official.a, 1e-2)?;
+            check_near(&module.path, &module.b, &official.b, 1e-2)?;
+        }
+        Ok(())
     });
 }
 

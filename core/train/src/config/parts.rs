@@ -256,7 +256,7 @@ pub struct MemoryConfig {
 
 impl Default for MemoryConfig {
     fn default() -> Self {
-        Self { recompute_every: None, loss_chunk_tokens: 256 }
+        Self { recompute_every: None, loss_chunk_tokens: 128 }
     }
 }
 
