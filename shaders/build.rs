@@ -1,17 +1,15 @@
 //! Links, validates and reflects every kernel variant of `variants.rs`, and writes Rust for what it found.
 //!
 //! A variant's source is its prelude, the `shared/` files its kernel names, and the kernel file, in that order;
-//! nothing is substituted inside a file. naga validates each one, [`lint`] holds it to WebGPU's default limits, and
+//! nothing is substituted inside a file. [`check`] validates each one and holds it to WebGPU's default limits, and
 //! [`emit`] writes a `Kernel` constant for each variant and one `Params` struct for each kernel. It never sees a GPU.
 
 #![allow(clippy::panic, clippy::expect_used, reason = "a build script reports by failing the build")]
 
+#[path = "build/check.rs"]
+mod check;
 #[path = "build/emit.rs"]
 mod emit;
-#[path = "build/lint.rs"]
-mod lint;
-#[path = "build/reflect.rs"]
-mod reflect;
 
 use std::path::Path;
 use std::{env, fs};
@@ -42,7 +40,7 @@ fn main() {
     let mut out = emit::header();
     for kernel in &kernels {
         let linked: Vec<_> = kernel.variants.iter().map(|variant| link(kernel, variant)).collect();
-        let reflected: Vec<_> = linked.iter().map(|source| check(kernel.name, source)).collect();
+        let reflected: Vec<_> = linked.iter().map(|source| reflect(kernel.name, source)).collect();
         out += &emit::params(kernel.name, &reflected[0].params);
         for ((variant, source), reflection) in kernel.variants.iter().zip(&linked).zip(&reflected) {
             out += &emit::kernel(kernel.name, variant.name, source, reflection);
@@ -64,17 +62,8 @@ fn read(folder: &str, name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn check(name: &str, source: &str) -> reflect::Reflection {
-    let module = naga::front::wgsl::parse_str(source)
-        .unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, &format!("kernels/{name}.wgsl"))));
-    // `unpack2x16float` is in every WebGPU; only adapters below it lack this.
-    let capabilities = naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32;
-    let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities)
-        .validate(&module)
-        .unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, &format!("kernels/{name}.wgsl"))));
-    let reflection = reflect::reflect(name, &module);
-    lint::check(name, &module, &info, &reflection);
-    reflection
+fn reflect(name: &str, source: &str) -> check::Reflection {
+    check::check(name, source).unwrap_or_else(|problem| panic!("{name}: {problem}"))
 }
 
 /// A shader file that no table names would never be launched.

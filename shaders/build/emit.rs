@@ -1,6 +1,6 @@
 //! Writes the Rust that `src/lib.rs` includes.
 
-use crate::reflect::Reflection;
+use crate::check::Reflection;
 
 /// The first lines of the generated file.
 pub fn header() -> String {
@@ -36,9 +36,10 @@ pub fn kernel(kernel: &str, variant: &str, source: &str, reflection: &Reflection
         .collect();
     format!(
         "/// `{kernel}.wgsl`, variant `{variant}`.\npub static {}: Kernel = Kernel {{\n    name: {kernel:?},\n    variant: {variant:?},\n    \
-         workgroup: {:?},\n    bindings: &[\n{bindings}    ],\n    source: {source:?},\n}};\n\n",
+         workgroup: {:?},\n    bindings: &[\n{bindings}    ],\n    n_params: {},\n    source: {source:?},\n}};\n\n",
         constant(kernel, variant),
         reflection.workgroup,
+        reflection.params.len(),
     )
 }
 

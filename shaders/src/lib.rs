@@ -1,7 +1,14 @@
-//! Samara's WGSL kernels as typed constants: source, bindings, workgroup and `Params`, checked at build time.
+//! Samara's WGSL kernels as typed constants: source, bindings, workgroup and `Params`, checked at build time; and
+//! [`Kernel::from_wgsl`] for kernels of one's own.
 //!
 //! One file in `kernels/` is one operation with one entry point, `main`; pieces that several kernels need are in
 //! `shared/`. This crate has no GPU API and launches nothing.
+
+#[cfg(not(target_arch = "wasm32"))]
+mod custom;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use custom::KernelError;
 
 /// One linked variant of a kernel.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,6 +21,8 @@ pub struct Kernel {
     pub workgroup: [u32; 3],
     /// Storage bindings 0, 1, .. of group 0: inputs, then outputs. The uniform `params` follows them.
     pub bindings: &'static [Binding],
+    /// 32-bit words of `Params`.
+    pub n_params: usize,
     /// Complete WGSL.
     pub source: &'static str,
 }

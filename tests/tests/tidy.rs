@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("core/ops", &["samara-shaders"]),
     ("core/model", &["samara-ops", "samara-formats"]),
     ("core/engine", &["samara-model", "samara-ops"]),
-    ("core/train", &["samara-model", "samara-formats", "samara-data"]),
+    ("core/train", &["samara-model", "samara-formats", "samara-data", "samara-ops"]),
     ("core/chat", &["samara-engine", "samara-model", "samara-text", "samara-formats", "samara-ops"]),
 ];
 

@@ -64,7 +64,6 @@ pub(super) fn refuse_unbuilt(config: &RunConfig, model: &Config) -> anyhow::Resu
         config.stability.skip_improbable.is_none(),
         "stability.skip_improbable: not built yet; set it to off"
     );
-    anyhow::ensure!(config.adapter.kind != AdapterKind::Dora, "adapter.kind: dora is not built yet; use lora");
     anyhow::ensure!(
         model.head_dim.is_multiple_of(4),
         "this model has heads of {} channels; training needs a multiple of 4",
@@ -128,7 +127,7 @@ fn learner(config: &RunConfig, checkpoint: &Checkpoint, open: &OpenDevice) -> an
         alpha: config.adapter.alpha as f32,
         dropout: config.adapter.dropout as f32,
         use_rslora: config.adapter.rslora,
-        use_dora: false,
+        use_dora: config.adapter.kind == AdapterKind::Dora,
         target_modules: match &config.adapter.target_modules {
             TargetModules::Regex(pattern) => peft::TargetModules::Pattern(pattern.clone()),
             TargetModules::AllLinear | TargetModules::Names(_) => peft::TargetModules::Names(targets::names(&sites)),

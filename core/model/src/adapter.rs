@@ -2,11 +2,12 @@
 //!
 //! Published adapters name the modules of the official implementation, such as `model.layers.3.self_attn.k_proj`. Here
 //! queries, keys and values are one product, and so are gate and up, so an adapter is a [`Site`]: some columns of a product.
-//! It works on activations (`y += scale (x aᵀ) bᵀ`), so the matrix may stay quantised.
+//! It works on activations (`y += scale (x aᵀ) bᵀ`), so the matrix may stay quantised. A DoRA then brings the columns to
+//! its own magnitudes (Liu et al. 2024); how long the rows of the adapted matrix are is found without making them.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use samara_formats::peft::{LoraAdapter, LoraModule};
-use samara_ops::{self as ops, device::Kernels};
+use samara_ops::{self as ops, Weight, device::Kernels};
 use std::ops::Range;
 
 use crate::{Config, ModelError};
@@ -39,13 +40,16 @@ pub struct Site {
     pub n_in: usize,
 }
 
-/// Two matrices on a device that add to the columns of a site.
+/// Two matrices on a device that add to the columns of a site, and for a DoRA the magnitudes of these.
 #[derive(Debug, Clone)]
 pub struct Adapter {
     site: Site,
     a: Tensor<2>,
     b: Tensor<2>,
     scale: f32,
+    magnitudes: Option<Tensor<1>>,
+    /// How long the rows of the adapted matrix are; known once the adapter has its place, where there are magnitudes.
+    lengths: Option<Tensor<1>>,
     dropout: Option<Dropout>,
     kernels: Kernels,
 }
@@ -100,15 +104,27 @@ impl Adapter {
     pub fn new(site: Site, [a, b]: [Tensor<2>; 2], scale: f32, kernels: Kernels) -> Self {
         let [rank, _] = a.dims();
         assert_eq!((a.dims(), b.dims()), ([rank, site.n_in], [site.columns.len(), rank]), "adapter of {}", site.path);
-        Self { site, a, b, scale, dropout: None, kernels }
+        Self { site, a, b, scale, magnitudes: None, lengths: None, dropout: None, kernels }
     }
 
-    /// The same adapter whose inputs are dropped with probability `rate`, by `seed`.
+    /// The same adapter as a DoRA: the rows of the adapted matrix get these lengths, `[1, n]`.
+    ///
+    /// # Panics
+    /// If there are not as many as the site has columns.
+    pub fn with_magnitudes(self, magnitudes: Tensor<2>) -> Self {
+        let n = self.site.columns.len();
+        assert_eq!(magnitudes.dims(), [1, n], "magnitudes of {}", self.site.path);
+        Self { magnitudes: Some(magnitudes.reshape([n])), ..self }
+    }
+
+    /// The same adapter whose inputs are dropped with probability `rate`, by `seed`. What the matrix itself gives stays whole,
+    /// also under a DoRA.
     pub fn with_dropout(self, rate: f32, seed: u32) -> Self {
         Self { dropout: (rate > 0.0).then_some(Dropout { rate, seed }), ..self }
     }
 
-    /// The adapters of a published one, each multiplied by `strength`.
+    /// The adapters of a published one, each multiplied by `strength`. As in peft that is the low-rank part, and the
+    /// magnitudes of a DoRA stay what they are.
     ///
     /// # Errors
     /// [`ModelError::Adapter`] with every module that this model does not have, or has in another shape.
@@ -119,18 +135,16 @@ impl Adapter {
         device: &Device,
         kernels: Kernels,
     ) -> Result<Vec<Self>, ModelError> {
-        let magnitudes = adapter.modules.iter().filter(|module| module.magnitude.is_some());
-        let problems: Vec<String> =
-            magnitudes.map(|module| format!("{}: DoRA magnitudes are not supported yet", module.path)).collect();
-        if !problems.is_empty() {
-            return Err(ModelError::Adapter { problems });
-        }
         let scale = strength * adapter.config.scale();
         let place = |(site, module): (Site, &LoraModule)| {
             let rank = module.a.len() / module.d_in.max(1);
             let a = matrix(module.a.clone(), [rank, module.d_in], device);
             let b = matrix(module.b.clone(), [module.d_out, rank], device);
-            Self::new(site, [a, b], scale, kernels)
+            let adapter = Self::new(site, [a, b], scale, kernels);
+            match &module.magnitude {
+                Some(values) => adapter.with_magnitudes(matrix(values.clone(), [1, module.d_out], device)),
+                None => adapter,
+            }
         };
         Ok(fitted(adapter, config)?.into_iter().map(place).collect())
     }
@@ -140,17 +154,80 @@ impl Adapter {
         &self.site
     }
 
-    /// Bytes of both matrices on the device.
+    /// Bytes of its matrices on the device, and of magnitudes and lengths.
     pub fn n_bytes(&self) -> u64 {
-        [&self.a, &self.b].iter().map(|matrix| 4 * matrix.dims().iter().product::<usize>() as u64).sum()
+        let matrices = [&self.a, &self.b].map(|matrix| matrix.dims().iter().product::<usize>());
+        let vectors =
+            [&self.magnitudes, &self.lengths].map(|vector| vector.as_ref().map_or(0, |vector| vector.dims()[0]));
+        4 * matrices.iter().chain(&vectors).sum::<usize>() as u64
+    }
+
+    /// How long the rows of `w` are with what the adapter adds to them, `[n]`: constants, without a gradient.
+    pub(crate) fn row_lengths(&self, w: &Weight) -> Tensor<1> {
+        let [a, b] = [&self.a, &self.b].map(|matrix| matrix.clone().without_autodiff());
+        ops::row_lengths(w, self.site.columns.clone(), [&a, &b], self.scale)
+    }
+
+    /// The adapter in its place, over `w`.
+    pub(crate) fn over(self, w: &Weight) -> Self {
+        let lengths = self.magnitudes.is_some().then(|| self.row_lengths(w));
+        Self { lengths, ..self }
+    }
+
+    /// What a DoRA multiplies columns by.
+    fn factors(&self) -> Option<Tensor<1>> {
+        Some(self.magnitudes.clone()? / self.lengths.clone()?)
     }
 
     /// `y` with what the adapter adds for `x`.
     pub(crate) fn add(&self, y: Tensor<2>, x: &Tensor<2>) -> Tensor<2> {
         let dropped = self.dropout.map(|Dropout { rate, seed }| ops::dropout(x, rate, seed));
         let x = dropped.as_ref().unwrap_or(x);
-        ops::low_rank(y, x, [&self.a, &self.b], self.scale, self.site.columns.start, self.kernels)
+        let first_column = self.site.columns.start;
+        let y = ops::low_rank(y, x, [&self.a, &self.b], self.scale, first_column, self.kernels);
+        match (&self.magnitudes, &self.lengths) {
+            (Some(magnitudes), Some(lengths)) => ops::scale_columns(y, magnitudes, lengths, first_column),
+            _ => y,
+        }
     }
+}
+
+/// Adapters of a layer that act beside each other, each on what the matrix itself gives, as in peft. That is so by itself but
+/// where a module has several and one of them is a DoRA.
+pub(crate) fn side_by_side(adapters: Vec<Adapter>) -> Vec<Adapter> {
+    let mut modules: Vec<Vec<Adapter>> = Vec::new();
+    for adapter in adapters {
+        let is_same = |others: &&mut Vec<Adapter>| others.first().is_some_and(|first| first.site == adapter.site);
+        match modules.iter_mut().find(is_same) {
+            Some(others) => others.push(adapter),
+            None => modules.push(vec![adapter]),
+        }
+    }
+    modules.into_iter().flat_map(apart).collect()
+}
+
+/// The adapters of one module. With f = m / ‖w + s b A‖ a DoRA adds (f - 1) w x + f s b A x, so w x is first multiplied by
+/// 1 + Σ (f - 1), and what is left are LoRAs.
+fn apart(adapters: Vec<Adapter>) -> Vec<Adapter> {
+    let factors: Vec<_> = adapters.iter().filter_map(Adapter::factors).collect();
+    let Some(first) = adapters.first().filter(|_| adapters.len() > 1 && !factors.is_empty()) else { return adapters };
+    let zeros = |shape| Tensor::zeros(shape, (&first.a.device(), DType::F32));
+    let n = first.site.columns.len();
+    let scaling = Adapter {
+        a: zeros([1, first.site.n_in]),
+        b: zeros([n, 1]),
+        lengths: factors.first().map(Tensor::ones_like),
+        magnitudes: factors.into_iter().reduce(|sum, factors| sum + factors.sub_scalar(1.0)),
+        ..first.clone()
+    };
+    let rest = adapters.into_iter().map(|adapter| match adapter.factors() {
+        Some(factors) => {
+            let b = adapter.b.clone() * factors.reshape([n, 1]);
+            Adapter { b, magnitudes: None, lengths: None, ..adapter }
+        }
+        None => adapter,
+    });
+    std::iter::once(scaling).chain(rest).collect()
 }
 
 /// Every module of a published adapter with its place in a model.

@@ -21,7 +21,7 @@ use samara_ops::{
 
 use crate::{
     Config, KvCache, LoadProgress, ModelError, ScaledAdapter,
-    adapter::{Adapter, Product},
+    adapter::{Adapter, Product, side_by_side},
     cache::RopeTables,
     config::{Attention, Moe},
     exit::{Exit, Stream},
@@ -108,8 +108,12 @@ impl Decoder {
         decoder.layers.iter_mut().for_each(|layer| layer.adapters.clear());
         for adapter in adapters {
             if let Some(layer) = decoder.layers.get_mut(adapter.site().layer) {
-                layer.adapters.push(adapter);
+                let placed = layer.matrix(adapter.site().product).map(|matrix| adapter.over(matrix));
+                layer.adapters.extend(placed);
             }
+        }
+        for layer in &mut decoder.layers {
+            layer.adapters = side_by_side(std::mem::take(&mut layer.adapters));
         }
         decoder
     }
@@ -124,9 +128,19 @@ impl Decoder {
             Adapter::from_peft(&scaled.adapter, &self.config, scaled.strength, &self.device, self.kernels)
         };
         let doing = "bringing LoRA adapters to the device";
-        let placed = self.faults.during(doing, || adapters.iter().map(place).collect::<Result<Vec<_>, _>>())?;
+        let placed = self.faults.during(doing, || {
+            let placed = adapters.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, ModelError>(self.with_adapters(placed.into_iter().flatten()))
+        })?;
         self.faults.check()?;
-        Ok(self.with_adapters(placed.into_iter().flatten()))
+        Ok(placed)
+    }
+
+    /// How long the rows of an adapter's matrix are with what it adds to them, `[n]`: what the magnitudes of a DoRA begin
+    /// as. None where this decoder has no such matrix.
+    pub fn row_lengths(&self, adapter: &Adapter) -> Option<Tensor<1>> {
+        let site = adapter.site();
+        Some(adapter.row_lengths(self.layers.get(site.layer)?.matrix(site.product)?))
     }
 
     pub fn config(&self) -> &Config {
@@ -260,6 +274,17 @@ impl Layer {
     fn product(&self, x: &Tensor<2>, w: &Weight, product: Product) -> Tensor<2> {
         let adapters = self.adapters.iter().filter(|adapter| adapter.site().product == product);
         adapters.fold(ops::linear(x, w), |y, adapter| adapter.add(y, x))
+    }
+
+    /// The matrix of a product; experts are many.
+    fn matrix(&self, product: Product) -> Option<&Weight> {
+        match (product, &self.feed_forward) {
+            (Product::Qkv, _) => Some(&self.qkv),
+            (Product::O, _) => Some(&self.o),
+            (Product::GateUp, FeedForward::Dense { gate_up, .. }) => Some(gate_up),
+            (Product::Down, FeedForward::Dense { down, .. }) => Some(down),
+            (Product::GateUp | Product::Down, FeedForward::Experts { .. }) => None,
+        }
     }
 
     fn feed(&self, x: &Tensor<2>) -> Tensor<2> {

@@ -18,6 +18,8 @@ pub enum Value {
     Incoming,
     /// What an earlier launch has left.
     Scratch(usize),
+    /// What the output [`Gradient::of`] held before the operation wrote over it: a target only.
+    Before,
 }
 
 /// A buffer that the gradient of an operation writes.
@@ -41,6 +43,9 @@ pub struct Backward {
 }
 
 /// How the gradient of one output reaches what it was computed from.
+///
+/// What the output held before gets the gradient unchanged, as operations that add to it or write over a part want. Where
+/// an operation changes it otherwise, a launch fills [`Value::Before`].
 #[derive(Debug, Clone)]
 pub struct Gradient {
     /// The output, by its place among the outputs.

@@ -5,6 +5,8 @@
 //! the reference runs, so the same model code serves both and each is the other's test. Burn, CubeCL and wgpu are
 //! seen nowhere to the right of this crate except for `burn::tensor::{Device, Tensor}`.
 //!
+//! The door is open to operations of one's own: see [`custom`].
+//!
 //! It never sees a file, a token's text or a request. Shapes in the docs: B batch, T time, D model, H heads,
 //! K kv heads, C head width, F feed-forward, V vocabulary, E experts, k picks.
 
@@ -15,6 +17,8 @@ mod capture;
 mod ceilings;
 pub mod counts;
 mod cross_entropy;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod custom;
 pub mod device;
 mod documents;
 mod dropout;
@@ -34,8 +38,10 @@ mod penalise;
 mod pick;
 mod qk_norm_rope;
 mod readback;
+mod row_lengths;
 mod run;
 mod sample;
+mod scale_columns;
 mod self_attention;
 mod step;
 mod sum_squares;
@@ -57,13 +63,15 @@ pub use low_rank::low_rank;
 pub use moe::{Routes, moe_combine, moe_linear, moe_route};
 pub use norm::{Norm, NormKind, add_norm, norm, norm_add};
 pub use operation::{Host, HostMut, Launch, Operation};
-pub use peak::peak_bytes;
+pub use peak::{held_bytes, peak_bytes};
 pub use penalise::{Adjustment, Adjustments, penalise};
 pub use pick::{Choice, Picked, pick, pick_on_host, read_picked};
 pub use qk_norm_rope::{HeadShape, LayerCache, QkNorm, QkSpec, RopeTable, qk_norm_rope};
 pub use readback::{last_row, read_f32};
+pub use row_lengths::row_lengths;
 pub use samara_shaders::Format;
 pub use sample::{Draw, sample};
+pub use scale_columns::scale_columns;
 pub use self_attention::self_attention;
 pub use step::Step;
 pub use sum_squares::sum_squares;

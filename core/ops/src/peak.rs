@@ -10,6 +10,8 @@ use std::cell::Cell;
 thread_local! {
     /// The most bytes seen, while somebody watches.
     static PEAK: Cell<Option<u64>> = const { Cell::new(None) };
+    /// What was held when somebody last looked.
+    static HELD: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What `work` gives, and the most bytes of device memory that were in use at one of its launches: everything of this
@@ -24,10 +26,18 @@ pub fn peak_bytes<T>(device: &Device, work: impl FnOnce() -> T) -> (T, u64) {
     (output, PEAK.take().unwrap_or_default())
 }
 
+/// Bytes of device memory that this thread's buffers hold, those kept for later among them. 0 on the CPU.
+pub fn held_bytes(device: &Device) -> u64 {
+    HELD.set(0);
+    peak_bytes(device, || ());
+    HELD.get()
+}
+
 /// Looks at the memory, if somebody watches.
 pub(crate) fn look(client: &Client) {
     if let Some(peak) = PEAK.get() {
-        let in_use = client.memory_report(MemoryScope::CurrentStream).usage().bytes_in_use;
-        PEAK.set(Some(peak.max(in_use)));
+        let usage = client.memory_report(MemoryScope::CurrentStream).usage();
+        PEAK.set(Some(peak.max(usage.bytes_in_use)));
+        HELD.set(usage.bytes_reserved);
     }
 }

@@ -90,42 +90,42 @@ pub trait Run: Backend {
 }
 
 /// A buffer as operations hold it, before it is handed to a backend.
-pub(crate) type Buffer = Slot<Dispatch>;
+pub type Buffer = Slot<Dispatch>;
 
 /// An input: shares the tensor's buffer.
-pub(crate) fn float<const R: usize>(tensor: &Tensor<R>) -> Buffer {
+pub fn float<const R: usize>(tensor: &Tensor<R>) -> Buffer {
     Slot::Float(tensor.clone().into_dispatch())
 }
 
 /// An input of ids or words: shares the tensor's buffer.
-pub(crate) fn int<const R: usize>(tensor: &Tensor<R, Int>) -> Buffer {
+pub fn int<const R: usize>(tensor: &Tensor<R, Int>) -> Buffer {
     Slot::Int(tensor.clone().into_dispatch())
 }
 
 /// An output: gives the tensor's buffer away, so that it can be written without a copy.
-pub(crate) fn into_float<const R: usize>(tensor: Tensor<R>) -> Buffer {
+pub fn into_float<const R: usize>(tensor: Tensor<R>) -> Buffer {
     Slot::Float(tensor.into_dispatch())
 }
 
 /// An output of ids.
-pub(crate) fn into_int<const R: usize>(tensor: Tensor<R, Int>) -> Buffer {
+pub fn into_int<const R: usize>(tensor: Tensor<R, Int>) -> Buffer {
     Slot::Int(tensor.into_dispatch())
 }
 
 /// A buffer for an operation to fill.
-pub(crate) fn empty<const R: usize>(shape: [usize; R], device: &Device) -> Tensor<R> {
+pub fn empty<const R: usize>(shape: [usize; R], device: &Device) -> Tensor<R> {
     counts::allocated(shape.iter().product());
     Tensor::empty(shape, (device, DType::F32))
 }
 
 /// A buffer for an operation to fill with ids.
-pub(crate) fn empty_int<const R: usize>(shape: [usize; R], device: &Device) -> Tensor<R, Int> {
+pub fn empty_int<const R: usize>(shape: [usize; R], device: &Device) -> Tensor<R, Int> {
     counts::allocated(shape.iter().product());
     Tensor::empty(shape, (device, DType::U32))
 }
 
 /// The tensors that an operation has written, in order.
-pub(crate) struct Outputs(std::vec::IntoIter<Buffer>);
+pub struct Outputs(std::vec::IntoIter<Buffer>);
 
 impl Outputs {
     /// The next output, which the operation's author knows to be of floats.

@@ -146,6 +146,44 @@ fn adapters_add_to_some_columns_and_have_gradients() {
 }
 
 #[test]
+fn scaled_columns_have_the_gradients_of_what_they_were_and_of_their_magnitudes() {
+    let Some(pair) = pair() else { return };
+    for (n_tokens, n_in, n_out, first, n_columns) in [(1, 1, 1, 0, 1), (7, 33, 20, 5, 9), (5, 8, 70, 2, 66)] {
+        let operation = |open: &OpenDevice, x: &[Tensor<2>]| {
+            let lengths = vector(&vec![0.8; n_columns], &open.device);
+            let rest = vector(&vec![1.5; n_out - n_columns], &open.device);
+            let y = linear(&x[0], &Weight::dense(x[1].clone(), open.kernels));
+            let y = scale_columns(y, &vector_of(&x[2]), &lengths, first);
+            // The columns before, in the same buffer, as queries and keys are.
+            if first > 0 {
+                scale_columns(y, &vector_of(&x[3]), &rest.slice([0..first]), 0)
+            } else {
+                y + x[3].clone().sum().reshape([1, 1])
+            }
+        };
+        let inputs = vec![
+            (random(1, n_tokens * n_in, 1.0), n_tokens),
+            (random(2, n_out * n_in, 1.0), n_out),
+            (random(3, n_columns, 1.0), 1),
+            (random(4, first.max(1), 1.0), 1),
+        ];
+        let name = format!("scale_columns {n_tokens} {n_out} {first}");
+        Case { name, inputs, operation: &operation, longest_sum: n_in.max(n_out) * n_tokens }.check(&pair);
+    }
+}
+
+#[test]
+fn columns_of_a_product_that_nobody_trains_give_their_magnitudes_alone_a_gradient() {
+    let Some(pair) = pair() else { return };
+    let operation = |open: &OpenDevice, x: &[Tensor<2>]| {
+        let y = matrix(&random(5, 6 * 9, 1.0), 6, &open.device);
+        scale_columns(y, &vector_of(&x[0]), &vector(&[0.5, 1.0, 2.0], &open.device), 4)
+    };
+    let inputs = vec![(random(1, 3, 1.0), 1)];
+    Case { name: "scale_columns".into(), inputs, operation: &operation, longest_sum: 6 }.check(&pair);
+}
+
+#[test]
 fn norms_have_the_gradients_of_input_weight_and_residual() {
     let Some(pair) = pair() else { return };
     for (n_rows, width) in [(1, 2), (3, 64), (7, 65)] {

@@ -135,6 +135,78 @@ fn every_format_matches_its_reference_in_every_kernel() {
 }
 
 #[test]
+fn lengths_of_adapted_rows_match_their_reference_and_the_merged_weight() {
+    let Some(pair) = pair() else { return };
+    for (n_in, n_out, rows_per_part, columns, rank) in [
+        (1, 1, 1, 0..1, 1),
+        (33, 20, 7, 5..14, 3),
+        (130, 9, 9, 0..9, 1),
+        (64, 90, 32, 30..65, 8),
+        (256, 40, 40, 1..39, 64),
+    ] {
+        let (w, scale) = (random(30, n_out * n_in, 1.0), 0.7);
+        let (a, b) = (random(31, rank * n_in, 1.0), random(32, columns.len() * rank, 1.0));
+        let merged = |(n, b): (usize, &[f32])| {
+            let added = |k: usize| b.iter().zip(a[k..].iter().step_by(n_in)).map(|(b, a)| b * a).sum::<f32>();
+            let row = w[(columns.start + n) * n_in..][..n_in].iter().enumerate();
+            row.map(|(k, w)| f64::from(w + scale * added(k)).powi(2)).sum::<f64>().sqrt() as f32
+        };
+        let merged: Vec<f32> = b.chunks_exact(rank).enumerate().map(merged).collect();
+        let bound = bound(4.0, n_in + rank, merged.iter().copied().fold(0.0, f32::max));
+        let case = format!("row_lengths {n_in} {n_out} {columns:?} {rank}");
+        check(&case, &pair, &[columns.len()], bound, |open| {
+            let w = weight(&w, n_in, rows_per_part, open);
+            let ab = [matrix(&a, rank, &open.device), matrix(&b, columns.len(), &open.device)];
+            let lengths = read(row_lengths(&w, columns.clone(), ab.each_ref(), scale));
+            assert!(lengths.iter().zip(&merged).all(|(found, merged)| (found - merged).abs() <= bound), "{case}");
+            vec![lengths]
+        });
+    }
+}
+
+#[test]
+fn lengths_of_adapted_rows_match_in_every_format() {
+    let Some(pair) = pair() else { return };
+    for format in Format::ALL.into_iter().filter(|format| *format != Format::Ragged) {
+        let (n_in, n_out, rank) = (256, 37, 4);
+        let rows = stored_rows(format, n_out, n_in);
+        let (a, b) = (random(33, rank * n_in, 0.1), random(34, 30 * rank, 1.0));
+        // Values stay below 1 or so, and a length below the square root of their number.
+        check(&format!("row_lengths {format:?}"), &pair, &[30], bound(8.0, n_in, 16.0), |open| {
+            let w = stored_weight(format, n_in, &rows, 20, open);
+            let ab = [matrix(&a, rank, &open.device), matrix(&b, 30, &open.device)];
+            vec![read(row_lengths(&w, 4..34, ab.each_ref(), 1.5))]
+        });
+    }
+}
+
+#[test]
+fn scaled_columns_match_their_reference_and_leave_the_others() {
+    let Some(pair) = pair() else { return };
+    for (n_tokens, n_out, first, n_columns) in [(1, 1, 0, 1), (5, 9, 2, 4), (3, 130, 65, 65), (70, 33, 0, 33)] {
+        let (y, m) = (random(35, n_tokens * n_out, 1.0), random(36, n_columns, 2.0));
+        let mut lengths: Vec<f32> = random(37, n_columns, 1.0).iter().map(|x| x.abs() + 0.5).collect();
+        // A row without a length is as good as one of length 1.
+        lengths[0] = 0.0;
+        check(
+            &format!("scale_columns {n_tokens} {n_out}"),
+            &pair,
+            &[n_tokens * n_columns],
+            bound(4.0, 1, 4.0),
+            |open| {
+                let device = &open.device;
+                let scaled =
+                    scale_columns(matrix(&y, n_tokens, device), &vector(&m, device), &vector(&lengths, device), first);
+                let scaled = read(scaled);
+                let others = |i: &usize| !(first..first + n_columns).contains(&(i % n_out));
+                assert!((0..y.len()).filter(others).all(|i| scaled[i] == y[i]) && scaled[first] == y[first] * m[0]);
+                vec![scaled]
+            },
+        );
+    }
+}
+
+#[test]
 fn norms_match_their_references() {
     let Some(pair) = pair() else { return };
     for (n_rows, width) in [(1, 1), (1, 3), (3, 64), (7, 65), (2, 577)] {

@@ -20,24 +20,29 @@ pub struct Learner {
 
 /// What the matrices are.
 enum Kind {
-    /// For each site a, then b.
+    /// For each site a, then b, then for a DoRA the magnitudes.
     Adapters { sites: Vec<Site>, config: AdapterConfig, kernels: Kernels },
     /// The parameters of the decoder, and which layer each belongs to.
     Full { layers: Vec<Option<usize>>, tensors: Vec<Vec<TensorRows>> },
 }
 
 impl Learner {
-    /// New adapters for `sites`: a uniform in ± 1 / sqrt(D), as Kaiming's with a gain of sqrt(5) is, b zero (Hu et al. 2021).
+    /// New adapters for `sites`: a uniform in ± 1 / sqrt(D), as Kaiming's with a gain of sqrt(5) is, b zero (Hu et al. 2021),
+    /// and the magnitudes of a DoRA how long the model's own rows are (Liu et al. 2024). So they change nothing yet.
     pub fn new_adapters(base: Decoder, sites: Vec<Site>, config: AdapterConfig, seed: u64, kernels: Kernels) -> Self {
         let device = base.device().clone();
         let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let pair = |site: &Site| {
+        let matrices = |site: &Site| {
             let bound = 1.0 / (site.n_in as f32).sqrt();
             let a = (0..config.rank * site.n_in).map(|_| bound * symmetric(&mut random)).collect();
             let b = vec![0.0; site.columns.len() * config.rank];
-            [matrix(a, config.rank, &device), matrix(b, site.columns.len(), &device)]
+            let pair = [matrix(a, config.rank, &device), matrix(b, site.columns.len(), &device)];
+            let adapter = Adapter::new(site.clone(), pair.clone(), config.scale(), kernels);
+            let unit = || Tensor::ones([site.columns.len()], (&device, DType::F32));
+            let lengths = config.use_dora.then(|| base.row_lengths(&adapter).unwrap_or_else(unit));
+            pair.into_iter().chain(lengths.map(|lengths| lengths.reshape([1, -1])))
         };
-        let values = sites.iter().flat_map(pair).collect();
+        let values = sites.iter().flat_map(matrices).collect();
         Self { base, kind: Kind::Adapters { sites, config, kernels }, values }
     }
 
@@ -50,11 +55,12 @@ impl Learner {
         // This checks every module against the model.
         let placed = Adapter::from_peft(adapter, base.config(), 1.0, &device, kernels)?;
         let sites = placed.iter().map(|adapter| adapter.site().clone()).collect();
-        let pair = |module: &LoraModule| {
+        let matrices = |module: &LoraModule| {
             let rank = module.a.len() / module.d_in.max(1);
-            [matrix(module.a.clone(), rank, &device), matrix(module.b.clone(), module.d_out, &device)]
+            let pair = [matrix(module.a.clone(), rank, &device), matrix(module.b.clone(), module.d_out, &device)];
+            pair.into_iter().chain(module.magnitude.clone().map(|values| matrix(values, 1, &device)))
         };
-        let values = adapter.modules.iter().flat_map(pair).collect();
+        let values = adapter.modules.iter().flat_map(matrices).collect();
         Ok(Self { base, kind: Kind::Adapters { sites, config: adapter.config.clone(), kernels }, values })
     }
 
@@ -95,17 +101,17 @@ impl Learner {
         match &self.kind {
             Kind::Full { .. } => self.base.with_parameters(values.to_vec()),
             Kind::Adapters { sites, config, kernels } => {
-                let adapter = |(index, (site, pair)): (usize, (&Site, &[Tensor<2>]))| match pair {
-                    [a, b] => {
-                        let adapter = Adapter::new(site.clone(), [a.clone(), b.clone()], config.scale(), *kernels);
-                        Some(match seed {
-                            Some(seed) => adapter.with_dropout(config.dropout, seed_of(seed, index)),
-                            None => adapter,
-                        })
-                    }
-                    _ => None,
+                let adapter = |(index, (site, values)): (usize, (&Site, &[Tensor<2>]))| {
+                    let [a, b, magnitudes @ ..] = values else { return None };
+                    let adapter = Adapter::new(site.clone(), [a.clone(), b.clone()], config.scale(), *kernels);
+                    let adapter = magnitudes.iter().cloned().fold(adapter, Adapter::with_magnitudes);
+                    Some(match seed {
+                        Some(seed) => adapter.with_dropout(config.dropout, seed_of(seed, index)),
+                        None => adapter,
+                    })
                 };
-                self.base.with_adapters(sites.iter().zip(values.chunks(2)).enumerate().filter_map(adapter))
+                let of_sites = values.chunks(parts(config).len());
+                self.base.with_adapters(sites.iter().zip(of_sites).enumerate().filter_map(adapter))
             }
         }
     }
@@ -118,7 +124,7 @@ impl Learner {
     /// Which layer a trained matrix belongs to; none for embeddings, the last norm and the head.
     pub fn layer_of(&self, index: usize) -> Option<usize> {
         match &self.kind {
-            Kind::Adapters { sites, .. } => sites.get(index / 2).map(|site| site.layer),
+            Kind::Adapters { sites, config, .. } => sites.get(index / parts(config).len()).map(|site| site.layer),
             Kind::Full { layers, .. } => layers.get(index).copied().flatten(),
         }
     }
@@ -126,10 +132,11 @@ impl Learner {
     /// What to call a trained matrix.
     pub fn name_of(&self, index: usize) -> String {
         match &self.kind {
-            Kind::Adapters { sites, .. } => {
-                let half = if index.is_multiple_of(2) { "lora_A" } else { "lora_B" };
-                let path = sites.get(index / 2).map_or("", |site| &site.path);
-                format!("{path}.{half}")
+            Kind::Adapters { sites, config, .. } => {
+                let parts = parts(config);
+                let path = sites.get(index / parts.len()).map_or("", |site| &site.path);
+                let part = parts.get(index % parts.len()).copied().unwrap_or_default();
+                format!("{path}.{part}")
             }
             Kind::Full { tensors, .. } => {
                 let names = tensors.get(index).into_iter().flatten().map(|rows| rows.tensor.as_str());
@@ -162,20 +169,28 @@ impl Learner {
     pub async fn to_adapter(&self) -> Result<Option<LoraAdapter>, TrainError> {
         let Kind::Adapters { sites, config, .. } = &self.kind else { return Ok(None) };
         let mut modules = Vec::with_capacity(sites.len());
-        for (site, pair) in sites.iter().zip(self.values.chunks(2)) {
-            let [a, b] = pair else { continue };
+        for (site, values) in sites.iter().zip(self.values.chunks(parts(config).len())) {
+            let [a, b, magnitudes @ ..] = values else { continue };
             modules.push(LoraModule {
                 path: site.path.clone(),
                 d_in: site.n_in,
                 d_out: site.columns.len(),
                 a: samara_ops::read_f32(a.clone()).await?,
                 b: samara_ops::read_f32(b.clone()).await?,
-                magnitude: None,
+                magnitude: match magnitudes.first() {
+                    Some(values) => Some(samara_ops::read_f32(values.clone()).await?),
+                    None => None,
+                },
             });
         }
         modules.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Some(LoraAdapter { config: config.clone(), modules }))
     }
+}
+
+/// What the matrices of a site are called, in order.
+fn parts(config: &AdapterConfig) -> &'static [&'static str] {
+    if config.use_dora { &["lora_A", "lora_B", "lora_magnitude_vector"] } else { &["lora_A", "lora_B"] }
 }
 
 /// Uniform in -1 to 1.

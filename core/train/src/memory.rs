@@ -3,7 +3,7 @@
 //! Activations are counted operation by operation, as the tape keeps them: what no gradient reads is not there.
 
 use samara_formats::Checkpoint;
-use samara_model::{Config, DeviceMemory, NormPlacement};
+use samara_model::{Config, DeviceMemory, NormPlacement, Site};
 use serde::Serialize;
 
 use crate::config::{AdapterKind, RunConfig};
@@ -51,7 +51,8 @@ impl MemoryPlan {
         let states = if model.placement == NormPlacement::Post { d_model } else { 2 * d_model };
         let borders = (n_segments - 1) * states;
         let rope = 2 * max_length.max(config.batch.tokens) as u64 * model.head_dim as u64;
-        let per_token = segment as u64 * kept_of_layer(config, model) + borders + in_flight(model);
+        let of_layer = kept_of_layer(config, model) + scaled_of_layer(config, model)?;
+        let per_token = segment as u64 * of_layer + borders + in_flight(model);
         Ok(Self {
             weights_bytes: if is_full { VALUE_BYTES * n_parameters } else { stored },
             adapter_bytes: if is_full { 0 } else { VALUE_BYTES * n_trained },
@@ -84,7 +85,20 @@ impl MemoryPlan {
 /// Values of all adapters.
 fn adapter_values(config: &RunConfig, model: &Config) -> Result<u64, TrainError> {
     let sites = targets::sites(&config.adapter.target_modules, model)?;
-    Ok(sites.iter().map(|site| (config.adapter.rank * (site.n_in + site.columns.len())) as u64).sum())
+    let magnitudes = usize::from(config.adapter.kind == AdapterKind::Dora);
+    let of_site =
+        |site: &Site| config.adapter.rank * (site.n_in + site.columns.len()) + magnitudes * site.columns.len();
+    Ok(sites.iter().map(|site| of_site(site) as u64).sum())
+}
+
+/// Values of a token that the magnitudes of a DoRA keep in one layer: the columns that they scale, where these are most.
+fn scaled_of_layer(config: &RunConfig, model: &Config) -> Result<u64, TrainError> {
+    if config.adapter.kind != AdapterKind::Dora {
+        return Ok(0);
+    }
+    let sites = targets::sites(&config.adapter.target_modules, model)?;
+    let of_layer = |layer| sites.iter().filter(|site| site.layer == layer).map(|site| site.columns.len() as u64).sum();
+    Ok((0..model.n_layers).map(of_layer).max().unwrap_or_default())
 }
 
 /// Values that the tape keeps of a token in one layer.

@@ -10,9 +10,10 @@ use samara_ops::{Documents, LossSpec, read_f32, sum_squares};
 use serde::{Deserialize, Serialize};
 
 use crate::config::RunConfig;
+use crate::gradient_norms::present;
 use crate::optimizer::Moments;
 use crate::pass::add;
-use crate::{Clipper, Learner, OutlierSteps, PassSpec, TrainError, Verdict, pass, schedule};
+use crate::{Clipper, GradientNorms, Learner, OutlierSteps, PassSpec, TrainError, Verdict, pass, schedule};
 
 /// A model in training.
 pub struct Trainer {
@@ -153,21 +154,20 @@ impl Trainer {
         losses: Vec<Tensor<1>>,
         gradients: &[Option<Tensor<2>>],
     ) -> Result<(f64, Vec<(usize, f64)>), TrainError> {
-        let found: Vec<(usize, &Tensor<2>)> =
-            gradients.iter().enumerate().filter_map(|(index, gradient)| Some((index, gradient.as_ref()?))).collect();
+        let (indices, found) = present(gradients);
         if losses.is_empty() || found.is_empty() {
             return Ok((0.0, Vec::new()));
         }
-        let squares = sum_squares(found.iter().map(|(_, gradient)| *gradient), self.learner.device());
+        let squares = sum_squares(found.into_iter(), self.learner.device());
         let values = read_f32(Tensor::cat([losses, vec![squares]].concat(), 0)).await?;
-        let (losses, squares) = values.split_at(values.len() - found.len());
+        let (losses, squares) = values.split_at(values.len() - indices.len());
         let loss = losses.iter().map(|loss| f64::from(*loss)).sum();
-        let squares = found.iter().zip(squares).map(|((index, _), square)| (*index, f64::from(*square)));
-        Ok((loss, squares.collect()))
+        Ok((loss, indices.into_iter().zip(squares.iter().copied().map(f64::from)).collect()))
     }
 
     fn decide(&mut self, loss: f64, squares: &[(usize, f64)], n: [usize; 2], total: u64) -> StepReport {
-        let gradient_norm = squares.iter().map(|(_, square)| square).sum::<f64>().sqrt();
+        let norms = GradientNorms::of_squares(&self.learner, squares);
+        let gradient_norm = norms.total();
         let finite = loss.is_finite() && gradient_norm.is_finite();
         let verdict = match &mut self.memory.outliers {
             Some(outliers) => outliers.judge(loss, gradient_norm),
@@ -176,7 +176,6 @@ impl Trainer {
         };
         let is_kept = verdict == Verdict::Keep;
         let rate = schedule::learning_rate(self.memory.step, total, &self.config.schedule);
-        let not_finite = squares.iter().find(|(_, square)| !square.is_finite());
         StepReport {
             step: self.memory.step + 1,
             loss,
@@ -186,20 +185,9 @@ impl Trainer {
             n_tokens: n[0] as u64,
             n_trained: n[1] as u64,
             verdict,
-            not_finite: not_finite.map(|(index, _)| self.learner.name_of(*index)),
-            layer_norms: self.layer_norms(squares),
+            not_finite: norms.not_finite,
+            layer_norms: norms.layers,
         }
-    }
-
-    fn layer_norms(&self, squares: &[(usize, f64)]) -> Vec<f64> {
-        let n_layers = self.learner.config().n_layers;
-        let mut sums = vec![0.0; n_layers + 1];
-        for (index, square) in squares {
-            if let Some(sum) = sums.get_mut(self.learner.layer_of(*index).unwrap_or(n_layers)) {
-                *sum += square;
-            }
-        }
-        sums.into_iter().map(f64::sqrt).collect()
     }
 
     /// The learning rate of each matrix at this step.

@@ -73,13 +73,15 @@ impl Golden {
             let path = key.trim_start_matches("base_model.model.").trim_end_matches(".lora_A.weight");
             let b_name = format!("{prefix}{}", key.replace("lora_A", "lora_B"));
             let (a, b) = (&self.values[&format!("{prefix}{key}")], &self.values[&b_name]);
+            let magnitude =
+                self.values.get(&format!("{prefix}{}", key.replace("lora_A.weight", "lora_magnitude_vector")));
             modules.push(LoraModule {
                 path: path.to_owned(),
                 d_in: a.shape[1],
                 d_out: b.shape[0],
                 a: a.floats.clone(),
                 b: b.floats.clone(),
-                magnitude: None,
+                magnitude: magnitude.map(|values| values.floats.clone()),
             });
         }
         ensure!(!modules.is_empty(), "{}: no adapter under {prefix}", self.name);
@@ -90,7 +92,7 @@ impl Golden {
             alpha,
             dropout: 0.0,
             use_rslora: false,
-            use_dora: false,
+            use_dora: modules[0].magnitude.is_some(),
             target_modules: TargetModules::AllLinear,
             base_model: None,
         };

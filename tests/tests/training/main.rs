@@ -14,8 +14,8 @@ use anyhow::{Context, Result, ensure};
 use burn::tensor::Tensor;
 use golden::Golden;
 use samara_data::Batch;
-use samara_formats::peft::LoraAdapter;
-use samara_model::{Decoder, TensorRows};
+use samara_formats::peft::{AdapterConfig, LoraAdapter};
+use samara_model::{Adapter, Decoder, Site, TensorRows, Want};
 use samara_ops::{
     device::{self, DeviceChoice, Limits, OpenDevice},
     read_f32,
@@ -23,7 +23,7 @@ use samara_ops::{
 use samara_train::{
     Learner, Pass, PassSpec, RunConfig, Trainer,
     config::{Clip, OptimizerConfig, ScheduleConfig, ScheduleKind, Warmup},
-    pass,
+    gradient_norms, pass,
 };
 
 const FAMILIES: [&str; 4] = ["llama", "olmo2", "olmo3", "olmoe"];
@@ -69,8 +69,122 @@ fn gradients_of_adapters_are_those_of_peft() {
         let learner = adapted(golden, &adapter, open)?;
         let found = gradients(golden, &learner, open, None)?;
         check_loss(&found, golden.floats("lora_loss")?[0])?;
-        check_adapter(golden, &adapter, &found)
+        check_adapter(golden, "lora", &adapter, &found)
     });
+}
+
+#[test]
+fn gradients_of_doras_are_those_of_peft() {
+    check_all(&["llama"], |golden, open| {
+        let adapter = golden.adapter("dora.", ALPHA)?;
+        let learner = adapted(golden, &adapter, open)?;
+        for every in [None, Some(1)] {
+            let found = gradients(golden, &learner, open, every)?;
+            check_loss(&found, golden.floats("dora_loss")?[0])?;
+            check_adapter(golden, "dora", &adapter, &found)?;
+        }
+        let back = pollster::block_on(learner.to_adapter())?;
+        ensure!(back.as_ref() == Some(&adapter), "what goes in comes out");
+        ensure!(learner.name_of(5).ends_with(".lora_magnitude_vector") && learner.layer_of(5) == Some(0));
+        Ok(())
+    });
+}
+
+#[test]
+fn norms_of_gradients_are_told_by_layer_and_what_is_no_number_by_name() {
+    check_all(&["llama", "olmoe"], |golden, open| {
+        let adapter = golden.adapter("lora.", ALPHA)?;
+        let learner = adapted(golden, &adapter, open)?;
+        let documents = golden.documents("", open)?;
+        let mut gradients = pass(&learner, &documents, &learner.model().trunk(64), &spec(1, None)).gradients;
+        let norms = pollster::block_on(gradient_norms(&learner, &gradients))?;
+        let squares = |values: &[f32]| values.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
+        let mut layers = vec![0.0; learner.config().n_layers + 1];
+        for (index, (gradient, norm)) in gradients.iter().zip(&norms.matrices).enumerate() {
+            let square = squares(&pollster::block_on(read_f32(gradient.clone().context("a gradient")?))?);
+            ensure!((norm - square.sqrt()).abs() <= 1e-5 * norm, "{}: {norm}", learner.name_of(index));
+            layers[learner.layer_of(index).context("a layer")?] += square;
+        }
+        for (norm, square) in norms.layers.iter().zip(&layers) {
+            ensure!((norm - square.sqrt()).abs() <= 1e-5 * norm, "{norm} of {layers:?}");
+        }
+        ensure!(
+            norms.not_finite.is_none()
+                && (norms.total() - layers.iter().sum::<f64>().sqrt()).abs() < 1e-4 * norms.total()
+        );
+        gradients[1] = None;
+        gradients[5] = gradients[5].take().map(|gradient| gradient * f32::NAN);
+        let norms = pollster::block_on(gradient_norms(&learner, &gradients))?;
+        ensure!(norms.not_finite == Some(learner.name_of(5)) && norms.matrices[1] == 0.0);
+        ensure!(norms.layers[0].is_nan() && norms.layers[1].is_finite());
+        Ok(())
+    });
+}
+
+/// The rows of a quantised matrix are measured as they are stored: nothing is made dense.
+#[test]
+fn a_dora_over_quantised_weights_has_the_gradients_of_the_same_weights_in_f32() {
+    check_all(&["llama.q4_0.curve"], |golden, open| {
+        let adapter = Golden::read("llama")?.adapter("dora.", ALPHA)?;
+        let checkpoint = golden.checkpoint()?;
+        let documents = golden.documents("curve.0.", open)?;
+        let [quantised, dense] = [Decoder::load, Decoder::load_dense].map(|load| {
+            let learner = Learner::from_adapter(load(&checkpoint, open, &mut |_| ())?, &adapter, open.kernels)?;
+            let trunk = learner.model().trunk(64);
+            Ok::<_, anyhow::Error>((read(pass(&learner, &documents, &trunk, &spec(1, None)))?, learner))
+        });
+        let ((quantised, learner), (dense, _)) = (quantised?, dense?);
+        let pairs = quantised.gradients.iter().zip(&dense.gradients).enumerate();
+        pairs.into_iter().try_for_each(|(index, (a, b))| check_near(&learner.name_of(index), a, b, 1e-4))
+    });
+}
+
+#[test]
+fn a_new_dora_changes_nothing() {
+    check_all(&["llama", "olmo3", "olmoe"], |golden, open| {
+        let config = AdapterConfig { use_dora: true, ..golden.adapter("lora.", ALPHA)?.config };
+        let decoder = Decoder::load(&golden.checkpoint()?, open, &mut |_| ())?;
+        let sites = Site::all(decoder.config());
+        let learner = Learner::new_adapters(decoder, sites, config, 3, open.kernels);
+        check_loss(&gradients(golden, &learner, open, None)?, golden.floats("loss")?[0])
+    });
+}
+
+/// Adapters of all kinds in a model that generates: logits over a cache, document by document.
+#[test]
+fn adapters_in_generation_give_the_losses_of_peft() {
+    check_all(&["llama"], |golden, open| {
+        let base = Decoder::load(&golden.checkpoint()?, open, &mut |_| ())?;
+        let lora = golden.adapter("lora.", ALPHA)?;
+        let mut rslora = lora.clone();
+        rslora.config.use_rslora = true;
+        let adapters = [("lora_loss", lora), ("rslora_loss", rslora), ("dora_loss", golden.adapter("dora.", ALPHA)?)];
+        for (name, adapter) in adapters {
+            let placed = Adapter::from_peft(&adapter, base.config(), 1.0, &open.device, open.kernels)?;
+            let (found, official) = (loss_over_caches(golden, &base.with_adapters(placed))?, golden.floats(name)?[0]);
+            ensure!((found - official).abs() <= 1e-4 * official, "{name} {found}, of peft {official}");
+        }
+        Ok(())
+    });
+}
+
+/// The mean loss of the golden documents, each token given by itself.
+fn loss_over_caches(golden: &Golden, model: &Decoder) -> Result<f32> {
+    let [ids, positions, labels] = golden.rows("")?;
+    let (mut sum, mut n_labels) = (0.0, 0);
+    let mut cache = model.new_cache(64, 1);
+    for ((id, position), label) in ids.iter().zip(&positions).zip(&labels) {
+        if *position == 0 {
+            cache = model.new_cache(64, 1);
+        }
+        let logits = pollster::block_on(read_f32(model.forward(&[*id], &mut cache, Want::Last)))?;
+        if *label != samara_ops::IGNORE {
+            let total: f32 = logits.iter().map(|logit| logit.exp()).sum();
+            sum += total.ln() - logits[*label as usize];
+            n_labels += 1;
+        }
+    }
+    Ok(sum / n_labels as f32)
 }
 
 #[test]
@@ -79,7 +193,7 @@ fn activations_that_are_computed_again_give_the_same_gradients() {
         let adapter = golden.adapter("lora.", ALPHA)?;
         let learner = adapted(golden, &adapter, open)?;
         for every in [1, 3] {
-            check_adapter(golden, &adapter, &gradients(golden, &learner, open, Some(every))?)?;
+            check_adapter(golden, "lora", &adapter, &gradients(golden, &learner, open, Some(every))?)?;
         }
         let checkpoint = golden.checkpoint()?;
         let full = Learner::full(Decoder::load_dense(&checkpoint, open, &mut |_| ())?, &checkpoint)?;
@@ -184,11 +298,17 @@ fn check_loss(found: &Found, official: f32) -> Result<()> {
     Ok(())
 }
 
-fn check_adapter(golden: &Golden, adapter: &LoraAdapter, found: &Found) -> Result<()> {
-    let names = adapter.modules.iter().flat_map(|module| ["A", "B"].map(|half| (&module.path, half)));
-    for ((path, half), gradient) in names.zip(&found.gradients) {
-        let key = format!("base_model.model.{path}.lora_{half}.weight");
-        check_tensor(&key, gradient, golden.floats(&format!("lora_grad.{key}"))?)?;
+/// Every gradient of an adapter against the official one under `KIND_grad`.
+fn check_adapter(golden: &Golden, kind: &str, adapter: &LoraAdapter, found: &Found) -> Result<()> {
+    let names = adapter.modules.iter().flat_map(|module| {
+        let magnitude = module.magnitude.is_some().then_some("lora_magnitude_vector");
+        ["lora_A.weight", "lora_B.weight"].into_iter().chain(magnitude).map(move |part| (&module.path, part))
+    });
+    let names: Vec<_> = names.collect();
+    ensure!(names.len() == found.gradients.len(), "{} gradients of {}", found.gradients.len(), names.len());
+    for ((path, part), gradient) in names.into_iter().zip(&found.gradients) {
+        let key = format!("base_model.model.{path}.{part}");
+        check_tensor(&key, gradient, golden.floats(&format!("{kind}_grad.{key}"))?)?;
     }
     Ok(())
 }

@@ -24,8 +24,7 @@ struct Step;
 #[derive(Debug)]
 struct Kept<B: Backend> {
     gradient: Gradient,
-    /// What gets a gradient, in the order of the node's parents, with its shape; what the buffer held before stands as
-    /// [`Value::Incoming`].
+    /// What gets a gradient, in the order of the node's parents, with its shape.
     parents: Vec<(Value, Shape)>,
     /// Buffers that the launches read.
     values: HashMap<Value, Slot<B>>,
@@ -68,8 +67,7 @@ struct Tape<B: Run, C: CheckpointStrategy> {
 }
 
 impl<B: Run, C: CheckpointStrategy> Tape<B, C> {
-    /// One output as a node. What the buffer held `before` gets the gradient unchanged: operations that write over a part
-    /// leave the rest, and those that add keep all of it.
+    /// One output as a node, one of whose parents is what the buffer held `before`.
     fn record(
         &self,
         slot: Slot<B>,
@@ -89,15 +87,16 @@ impl<B: Run, C: CheckpointStrategy> Tape<B, C> {
         };
         let parents = self.parents(&gradient);
         let held = parents.iter().map(|(value, parent)| (*value, parent.shape()));
-        let held: Vec<(Value, Shape)> = held.chain(before.iter().map(|_| (Value::Incoming, output.shape()))).collect();
+        let held: Vec<(Value, Shape)> = held.chain(before.iter().map(|_| (Value::Before, output.shape()))).collect();
+        let changed = before.iter().map(|_| Value::Before);
+        let tracked = parents.iter().filter(|(_, parent)| parent.is_tracked()).map(|(value, _)| *value);
+        let wanted: Vec<Value> = tracked.chain(changed).collect();
         let mut guards = parents.iter().map(|(_, parent)| parent.node()).chain(before);
         // Places without a parent get a leaf that wants nothing.
         let nodes = std::array::from_fn(|_| guards.next().unwrap_or_else(|| OnTape::<B>::new(output.clone()).node()));
         drop(guards);
         Slot::Float(match Step.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => {
-                let tracked = parents.iter().filter(|(_, parent)| parent.is_tracked());
-                let wanted: Vec<Value> = tracked.map(|(value, _)| *value).collect();
                 let values = self.values_for(&gradient, &wanted);
                 prepared.finish(Kept { gradient, parents: held, values }, output)
             }
@@ -110,7 +109,7 @@ impl<B: Run, C: CheckpointStrategy> Tape<B, C> {
             let slot = match value {
                 Value::Input(index) => self.inputs.get(index),
                 Value::Output(index) => self.outputs.get(index),
-                Value::Incoming | Value::Scratch(_) => None,
+                Value::Incoming | Value::Scratch(_) | Value::Before => None,
             };
             match slot {
                 Some(Slot::Float(tensor)) => Some((value, tensor.clone())),
@@ -127,7 +126,7 @@ impl<B: Run, C: CheckpointStrategy> Tape<B, C> {
             let slot = match *value {
                 Value::Input(index) => self.plain_inputs.get(index).cloned(),
                 Value::Output(index) => self.plain_outputs.get(index).cloned(),
-                Value::Incoming | Value::Scratch(_) => None,
+                Value::Incoming | Value::Scratch(_) | Value::Before => None,
             };
             values.extend(slot.map(|slot| (*value, slot)));
         }
@@ -149,10 +148,11 @@ impl<B: Run> Backward<B, MAX_PARENTS> for Step {
         }
         for ((value, _), node) in parents.iter().zip(ops.parents) {
             let Some(node) = node else { continue };
-            if *value == Value::Incoming || gradient.passes_to.contains(value) {
+            let made = results.made.remove(&Made::Of(*value));
+            if gradient.passes_to.contains(value) || *value == Value::Before && made.is_none() {
                 grads.register::<B>(node.id, incoming.clone());
             }
-            if let Some(Slot::Float(result)) = results.made.remove(&Made::Of(*value)) {
+            if let Some(Slot::Float(result)) = made {
                 grads.register::<B>(node.id, result);
             }
         }
@@ -189,7 +189,9 @@ impl<B: Run> Results<'_, B> {
         match value {
             Value::Incoming => Slot::Float(self.incoming.clone()),
             Value::Scratch(index) => self.made.get(&Made::Scratch(index)).cloned().unwrap_or(Slot::Empty),
-            Value::Input(_) | Value::Output(_) => self.values.get(&value).cloned().unwrap_or(Slot::Empty),
+            Value::Input(_) | Value::Output(_) | Value::Before => {
+                self.values.get(&value).cloned().unwrap_or(Slot::Empty)
+            }
         }
     }
 
