@@ -28,7 +28,7 @@ pub(crate) fn stream(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Refuses to write where something is, unless told to; an empty folder is nothing.
+/// Refuses to write where something is, unless told to; an empty folder counts as nothing.
 ///
 /// # Errors
 /// Something is there.
@@ -37,7 +37,7 @@ pub(crate) fn check_free(path: &Path, force: bool) -> anyhow::Result<()> {
     if force || is_empty || !path.exists() {
         return Ok(());
     }
-    anyhow::bail!("{}: something is there already; --force replaces it", path.display())
+    anyhow::bail!("{}: exists already; --force overwrites it", path.display())
 }
 
 /// Aligned columns, two spaces apart; the last column is ragged.

@@ -223,7 +223,7 @@ fn a_merge_refuses_places_of_the_wrong_kind() {
         check_refused(&[&merge[..], more].concat(), words);
     };
     let here = folder.path();
-    refuse(model.path(), &adapter, &adapter, &[], &["a: something is there already", "--force"]);
+    refuse(model.path(), &adapter, &adapter, &[], &["a: exists already", "--force"]);
     refuse(model.path(), &adapter, model.path(), &["--force"], &["overwrite the one it is made from"]);
     let weights = model.path().join("model.safetensors");
     refuse(&weights, &adapter, model.path(), &["--force"], &["overwrite the one it is made from"]);

@@ -27,7 +27,8 @@ fn held_out() -> Vec<(String, String)> {
 
 fn n_exact(folder: &Path, adapter: &[&str]) -> usize {
     let is_exact = |(question, answer): &(String, String)| {
-        let mut args = vec!["generate", "--chat", "--device", "cpu", "--temperature", "0", "--max-tokens", "16", "--json"];
+        let mut args =
+            vec!["generate", "--chat", "--device", "cpu", "--temperature", "0", "--max-tokens", "16", "--json"];
         args.extend(["--prompt", question]);
         args.extend(adapter);
         let told: Value = serde_json::from_slice(&samara(folder, &args)).unwrap();

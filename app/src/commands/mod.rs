@@ -24,11 +24,11 @@ pub(crate) enum Command {
     Score(score::ScoreArgs),
     Tokenize(tokenize::TokenizeArgs),
     Inspect(inspect::InspectArgs),
-    Merge(merge::MergeArgs),
-    ExportAdapter(export_adapter::ExportAdapterArgs),
     Devices(devices::DevicesArgs),
     Pull(pull::PullArgs),
     Finetune(finetune::FinetuneArgs),
+    Merge(merge::MergeArgs),
+    ExportAdapter(export_adapter::ExportAdapterArgs),
     Bench(bench::BenchArgs),
 }
 
@@ -43,11 +43,11 @@ pub(crate) fn run(command: &Command, console: &Console) -> anyhow::Result<Exit> 
         Command::Score(args) => score::run(args, console),
         Command::Tokenize(args) => tokenize::run(args),
         Command::Inspect(args) => inspect::run(args),
-        Command::Merge(args) => merge::run(args, console),
-        Command::ExportAdapter(args) => export_adapter::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Pull(args) => pull::run(args, console),
         Command::Finetune(args) => finetune::run(args, console),
+        Command::Merge(args) => merge::run(args, console),
+        Command::ExportAdapter(args) => export_adapter::run(args),
         Command::Bench(args) => bench::run(args, console),
     }
 }

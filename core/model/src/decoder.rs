@@ -21,7 +21,7 @@ use samara_ops::{
 
 use crate::{
     Config, KvCache, LoadProgress, ModelError, ScaledAdapter,
-    adapter::{Adapter, Product},
+    adapter::{Adapter, Product, side_by_side},
     cache::RopeTables,
     config::{Attention, Moe},
     exit::{Exit, Stream},
@@ -112,14 +112,10 @@ impl Decoder {
                 layer.adapters.extend(placed);
             }
         }
+        for layer in &mut decoder.layers {
+            layer.adapters = side_by_side(std::mem::take(&mut layer.adapters));
+        }
         decoder
-    }
-
-    /// How long the rows of an adapter's matrix are with what it adds to them, `[n]`: what the magnitudes of a DoRA begin
-    /// as. None where this decoder has no such matrix.
-    pub fn row_lengths(&self, adapter: &Adapter) -> Option<Tensor<1>> {
-        let site = adapter.site();
-        Some(adapter.row_lengths(self.layers.get(site.layer)?.matrix(site.product)?))
     }
 
     /// The same model with these published adapters, in the place of those it has.
@@ -132,9 +128,19 @@ impl Decoder {
             Adapter::from_peft(&scaled.adapter, &self.config, scaled.strength, &self.device, self.kernels)
         };
         let doing = "bringing LoRA adapters to the device";
-        let placed = self.faults.during(doing, || adapters.iter().map(place).collect::<Result<Vec<_>, _>>())?;
+        let placed = self.faults.during(doing, || {
+            let placed = adapters.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, ModelError>(self.with_adapters(placed.into_iter().flatten()))
+        })?;
         self.faults.check()?;
-        Ok(self.with_adapters(placed.into_iter().flatten()))
+        Ok(placed)
+    }
+
+    /// How long the rows of an adapter's matrix are with what it adds to them, `[n]`: what the magnitudes of a DoRA begin
+    /// as. None where this decoder has no such matrix.
+    pub fn row_lengths(&self, adapter: &Adapter) -> Option<Tensor<1>> {
+        let site = adapter.site();
+        Some(adapter.row_lengths(self.layers.get(site.layer)?.matrix(site.product)?))
     }
 
     pub fn config(&self) -> &Config {

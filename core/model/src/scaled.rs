@@ -17,7 +17,7 @@ pub struct ScaledAdapter {
     /// What messages call it.
     pub name: String,
     pub adapter: Arc<LoraAdapter>,
-    /// What its own scale is multiplied by: 1 is as it was trained, 0 turns it off.
+    /// What its own scale is multiplied by: 1 is as it was trained, 0 turns it off but for the magnitudes of a DoRA.
     pub strength: f32,
 }
 
@@ -30,9 +30,10 @@ impl ScaledAdapter {
         self.fitted(config).map(drop)
     }
 
-    /// Bytes it takes on a device.
+    /// Bytes it takes on a device: its values, and for every magnitude the length that is divided by.
     pub fn n_bytes(&self) -> u64 {
-        let of = |module: &LoraModule| module.a.len() + module.b.len() + module.magnitude.as_ref().map_or(0, Vec::len);
+        let n_magnitudes = |module: &LoraModule| module.magnitude.as_ref().map_or(0, Vec::len);
+        let of = |module: &LoraModule| module.a.len() + module.b.len() + 2 * n_magnitudes(module);
         self.adapter.modules.iter().map(|module| 4 * of(module) as u64).sum()
     }
 

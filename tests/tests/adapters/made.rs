@@ -79,6 +79,16 @@ pub fn random(config: &Config, rank: usize, seed: u64) -> LoraAdapter {
     LoraAdapter { config, modules }
 }
 
+/// The same adapter with magnitudes, about as large as rows of the miniatures are long.
+pub fn as_dora(adapter: &LoraAdapter) -> LoraAdapter {
+    let mut dora = adapter.clone();
+    for module in &mut dora.modules {
+        module.magnitude = Some((0..module.d_out).map(|row| 0.6 + 0.1 * (row % 9) as f32).collect());
+    }
+    dora.config.use_dora = true;
+    dora
+}
+
 /// The adapter with the magnitudes that the golden file has for it, if it has any.
 pub fn with_magnitudes(mut adapter: LoraAdapter, golden: &trained::Golden, prefix: &str) -> Result<LoraAdapter> {
     if !prefix.starts_with("dora") {

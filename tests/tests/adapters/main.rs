@@ -42,18 +42,41 @@ fn a_merged_model_gives_the_logits_of_its_adapters() {
     });
 }
 
-/// The loss of the golden documents that `peft` computes with its adapter beside the weights.
+/// Also where one module has several, each of which then acts on what the matrix itself gives.
+#[test]
+fn a_dora_merges_to_the_logits_that_it_has_beside_the_weights() {
+    check_all(all_goldens(), |golden, open| {
+        let checkpoint = golden.checkpoint()?;
+        let [lora, attention] = two_adapters(&Config::from_checkpoint(&checkpoint)?);
+        let dora = scaled(made::as_dora(&lora.adapter), 0.7);
+        let other = scaled(made::as_dora(&attention.adapter), 1.0);
+        let base = load(&checkpoint, open)?;
+        for adapters in [vec![dora.clone()], vec![dora.clone(), lora.clone()], vec![lora, other, dora]] {
+            let expected = logits(&base.with_scaled(&adapters)?, &golden.ids)?;
+            let merged = made::merged(&checkpoint, &adapters)?;
+            check_near(&logits(&load(&merged.checkpoint()?, open)?, &golden.ids)?, &expected)
+                .with_context(|| format!("{} adapters", adapters.len()))?;
+        }
+        Ok(())
+    });
+}
+
+/// The loss of the golden documents is the one that `peft` computes, with the adapter beside the weights and in them.
 #[test]
 fn adapters_of_peft_merge_to_the_losses_of_peft() {
     for (prefix, loss) in [("lora.", "lora_loss"), ("dora.", "dora_loss")] {
         let golden = trained::Golden::read("llama").unwrap();
         let adapter = made::with_magnitudes(golden.adapter(prefix, 8.0).unwrap(), &golden, prefix).unwrap();
         let checkpoint = golden.checkpoint().unwrap();
-        let merged = made::merged(&checkpoint, &[scaled(adapter, 1.0)]).unwrap().checkpoint().unwrap();
+        let adapters = [scaled(adapter, 1.0)];
+        let merged = made::merged(&checkpoint, &adapters).unwrap();
         for open in devices() {
-            let found = mean_loss(&load(&merged, open).unwrap(), &golden).unwrap();
-            let official = golden.floats(loss).unwrap()[0];
-            assert!((found - official).abs() <= 1e-5 * official, "{prefix}: loss {found}, in peft {official}");
+            let beside = load(&checkpoint, open).unwrap().with_scaled(&adapters).unwrap();
+            for model in [beside, load(&merged.checkpoint().unwrap(), open).unwrap()] {
+                let found = mean_loss(&model, &golden).unwrap();
+                let official = golden.floats(loss).unwrap()[0];
+                assert!((found - official).abs() <= 1e-5 * official, "{prefix}: loss {found}, in peft {official}");
+            }
         }
     }
 }
@@ -77,11 +100,14 @@ fn half_an_adapter_twice_is_the_adapter_and_none_is_the_base() {
 fn bytes_of_adapters_are_told_before_they_are_taken() {
     check_all(golden::miniatures(), |golden, open| {
         let checkpoint = golden.checkpoint()?;
-        let adapters = two_adapters(&Config::from_checkpoint(&checkpoint)?);
-        let model = load(&checkpoint, open)?.with_scaled(&adapters)?;
-        let told = DeviceMemory::needed(model.config(), &checkpoint, &adapters, CAPACITY, 8)?;
-        ensure!(told.adapters_bytes == model.adapters_bytes(), "{told:?}, adapters {}", model.adapters_bytes());
-        ensure!(told.weights_bytes == model.n_bytes(), "{told:?}, weights {}", model.n_bytes());
+        let loras = two_adapters(&Config::from_checkpoint(&checkpoint)?);
+        let dora = scaled(made::as_dora(&loras[0].adapter), 1.0);
+        for adapters in [&loras[..], &[dora]] {
+            let model = load(&checkpoint, open)?.with_scaled(adapters)?;
+            let told = DeviceMemory::needed(model.config(), &checkpoint, adapters, CAPACITY, 8)?;
+            ensure!(told.adapters_bytes == model.adapters_bytes(), "{told:?}, adapters {}", model.adapters_bytes());
+            ensure!(told.weights_bytes == model.n_bytes(), "{told:?}, weights {}", model.n_bytes());
+        }
         Ok(())
     });
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
+use samara_chat::ScaledAdapter;
 use samara_formats::peft::{LoraAdapter, LoraModule};
 use serde::Serialize;
 
@@ -25,7 +27,7 @@ struct Report {
     modules: BTreeMap<String, usize>,
     n_modules: usize,
     n_parameters: usize,
-    device_bytes: usize,
+    device_bytes: u64,
 }
 
 /// Whether a folder holds an adapter and no model.
@@ -38,7 +40,8 @@ pub(super) fn is_alone_in(folder: &Path) -> bool {
 /// # Errors
 /// It is damaged, or asks for something that is not supported.
 pub(super) fn run(folder: &Path, as_json: bool) -> anyhow::Result<Exit> {
-    let report = report(folder, &LoraAdapter::open(folder)?);
+    let name = folder.display().to_string();
+    let report = report(ScaledAdapter { name, adapter: Arc::new(LoraAdapter::open(folder)?), strength: 1.0 });
     if as_json {
         output::json(&report)?;
     } else {
@@ -47,15 +50,15 @@ pub(super) fn run(folder: &Path, as_json: bool) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn report(folder: &Path, adapter: &LoraAdapter) -> Report {
+fn report(scaled: ScaledAdapter) -> Report {
+    let (device_bytes, ScaledAdapter { name, adapter, .. }) = (scaled.n_bytes(), scaled);
     let mut modules = BTreeMap::new();
     for module in &adapter.modules {
         let name = module.path.rsplit('.').next().unwrap_or_default();
         *modules.entry(name.to_owned()).or_default() += 1;
     }
-    let n_parameters = adapter.modules.iter().map(n_parameters).sum();
     Report {
-        source: folder.display().to_string(),
+        source: name,
         format: "PEFT",
         kind: if adapter.config.use_dora { "DoRA" } else { "LoRA" },
         rank: adapter.config.rank,
@@ -66,8 +69,8 @@ fn report(folder: &Path, adapter: &LoraAdapter) -> Report {
         base_model: adapter.config.base_model.clone(),
         modules,
         n_modules: adapter.modules.len(),
-        n_parameters,
-        device_bytes: 4 * n_parameters,
+        n_parameters: adapter.modules.iter().map(n_parameters).sum(),
+        device_bytes,
     }
 }
 
@@ -87,6 +90,6 @@ fn text(report: &Report) -> String {
         ("scale", format!("{} ({divisor})", report.scale)),
         ("modules", format!("{}: {modules}", report.n_modules)),
         ("parameters", format!("{:.3} million", report.n_parameters as f64 / 1e6)),
-        ("memory", format!("{} beside the model", output::bytes(report.device_bytes as u64))),
+        ("memory", format!("{} beside the model", output::bytes(report.device_bytes))),
     ])
 }
