@@ -18,9 +18,22 @@ fn kernels() -> Vec<KernelFile> {
         centering("norm"),
         centering("norm_add"),
         centering("add_norm"),
-        kernel("qk_norm_rope", reduce, &[("none", "const NORM: u32 = 0u;"), ("full", "const NORM: u32 = 1u;"), ("per_head", "const NORM: u32 = 2u;")]),
-        kernel("attention", reduce, &[("f32", "")]),
-        attention_keys(&[("c64_h1", 64, 1), ("c64_h2", 64, 2), ("c64_h3", 64, 3), ("c64_h4", 64, 4), ("c128_h1", 128, 1), ("c128_h2", 128, 2), ("c256_h1", 256, 1)]),
+        caching("qk_norm_rope", "kv_out", reduce, WORKGROUP_64, &[("none", "const NORM: u32 = 0u;"), ("full", "const NORM: u32 = 1u;"), ("per_head", "const NORM: u32 = 2u;")]),
+        caching("attention", "kv", &["index", "splits"], WORKGROUP_64, &[("r1", "const ROWS: u32 = 1u;"), ("r4", "const ROWS: u32 = 4u;"), ("r8", "const ROWS: u32 = 8u;")]),
+        caching("attention_keys", "kv", &["index", "splits"], "const WORKGROUP: u32 = 8u;\nconst KEYS: u32 = 2u;", &[
+            ("c64_h1", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 1u;"),
+            ("c64_h2", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 2u;"),
+            ("c64_h3", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 3u;"),
+            ("c64_h4", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 4u;"),
+            ("c128_h1", "const CHANNELS: u32 = 128u;\nconst HEADS: u32 = 1u;"),
+            ("c128_h2", "const CHANNELS: u32 = 128u;\nconst HEADS: u32 = 2u;"),
+            ("c256_h1", "const CHANNELS: u32 = 256u;\nconst HEADS: u32 = 1u;"),
+        ]),
+        caching("attention_tile", "kv", &["index"], "const WORKGROUP: u32 = 8u;\nconst KEYS: u32 = 1u;", &[
+            ("c64", "const CHANNELS: u32 = 64u;\nconst ROWS: u32 = 8u;"),
+            ("c128", "const CHANNELS: u32 = 128u;\nconst ROWS: u32 = 4u;"),
+            ("c256", "const CHANNELS: u32 = 256u;\nconst ROWS: u32 = 2u;"),
+        ]),
         kernel("glu", &["index"], &[("silu", "const GELU: bool = false;"), ("gelu_tanh", "const GELU: bool = true;")]),
         kernel("moe_route", &[], &[("f32", "")]),
         kernel("moe_combine", &["index"], &[("f32", "")]),
@@ -42,14 +55,16 @@ fn kernel(name: &'static str, shared: &[&'static str], variants: &[(&'static str
     KernelFile { name, file: name, variants: variants.iter().map(variant).collect() }
 }
 
-/// `attention_keys`, for these widths of a head and numbers of heads.
-fn attention_keys(shapes: &[(&'static str, u32, u32)]) -> KernelFile {
-    let variant = |&(name, width, heads): &(&'static str, u32, u32)| Variant {
-        name,
-        prelude: format!("const WORKGROUP: u32 = 8u;\nconst CHANNELS: u32 = {width}u;\nconst HEADS: u32 = {heads}u;\n"),
-        shared: vec!["index"],
+/// A kernel with variants for each format of keys and values, in the order of `KvFormat`; `kv` names the piece that reads
+/// or writes them.
+fn caching(name: &'static str, kv: &str, shared: &[&'static str], declarations: &str, variants: &[(&'static str, &str)]) -> KernelFile {
+    let variant = |&(variant, more): &(&'static str, &str), format: &str| Variant {
+        name: format!("{variant}_{format}").leak(),
+        prelude: format!("{declarations}\n{more}\n"),
+        shared: shared.iter().copied().chain([&*format!("{kv}_{format}").leak()]).collect(),
     };
-    KernelFile { name: "attention_keys", file: "attention_keys", variants: shapes.iter().map(variant).collect() }
+    let of_formats = |each| ["f32", "f16"].map(|format| variant(each, format));
+    KernelFile { name, file: name, variants: variants.iter().flat_map(of_formats).collect() }
 }
 
 /// A kernel of one workgroup that strides over a row of logits, in packs of one or of four.

@@ -1,27 +1,26 @@
-// y[t, h] = softmax(scale * q[t, h] · K[h]) V[h], causal, over the last `window` keys of the cache
+// y[h] = softmax(scale * q[h] · K[h]) V[h] for one token, over the last `window` keys of the cache
 //
-// A workgroup takes HEADS query heads that share their keys and values. Each invocation takes every WORKGROUP-th key and
-// keeps its own online softmax (Milakov & Gimelshein 2018) in registers; at the end the workgroup adds their parts. Few
-// barriers, and each wide read serves all heads: for software adapters, which pay for both. CHANNELS is the width of a head.
-// Grid: one workgroup per token and HEADS heads.
+// A workgroup takes HEADS query heads that share their keys and values, and a split of the keys. Each invocation takes
+// KEYS of them at a time and keeps its own online softmax (Milakov & Gimelshein 2018) in registers; at the end the
+// workgroup adds their parts. Few barriers, and each wide read serves all heads: for software adapters, which pay for both.
+// Grid: one workgroup per HEADS heads and split.
 
 struct Params {
     n_tokens: u32, n_heads: u32, n_kv_heads: u32, head_dim: u32, n_slots: u32,
-    window: u32, scale: f32,
+    window: u32, scale: f32, n_splits: u32,
 }
 
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;       // (T, H * C / 4)
-@group(0) @binding(1) var<storage, read> k_cache: array<vec4<f32>>; // (slots, K * C / 4)
-@group(0) @binding(2) var<storage, read> v_cache: array<vec4<f32>>; // (slots, K * C / 4)
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;       // (H * C / 4)
 @group(0) @binding(3) var<storage, read> step: array<u32>;          // (4 + T): position, n_tokens, draw, 0, ids
-@group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>; // (T, H * C / 4)
-@group(0) @binding(5) var<uniform> params: Params;
+@group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>; // (H * C / 4)
+@group(0) @binding(6) var<uniform> params: Params;
 
+const OCTETS: u32 = CHANNELS / 8u;
 const QUADS: u32 = CHANNELS / 4u;
 const MASKED: f32 = -3.0e38;
 var<workgroup> largest_of: array<array<f32, HEADS>, WORKGROUP>;
 var<workgroup> total_of: array<array<f32, HEADS>, WORKGROUP>;
-var<workgroup> parts: array<array<array<vec4<f32>, QUADS>, HEADS>, WORKGROUP>;
+var<workgroup> sums_of: array<array<array<vec4<f32>, QUADS>, HEADS>, WORKGROUP>;
 
 @compute @workgroup_size(WORKGROUP)
 fn main(
@@ -29,14 +28,18 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
-    let first_head = linear_group(group, groups) * HEADS;
-    let token = first_head / params.n_heads;
-    if token >= params.n_tokens {
+    let index = linear_group(group, groups);
+    let split = index % params.n_splits;
+    let first_head = index / params.n_splits * HEADS;
+    if first_head >= params.n_heads {
         return;
     }
-    let kv_head = first_head % params.n_heads / (params.n_heads / params.n_kv_heads);
-    let last = step[0] + token;
-    let first = last + 1u - min(params.window, last + 1u);
+    let last = step[0];
+    let keys = range_of(split, last + 1u - min(params.window, last + 1u), last);
+    if split >= keys.n_active {
+        return;
+    }
+    let kv_head = first_head / (params.n_heads / params.n_kv_heads);
 
     var query = array<array<vec4<f32>, QUADS>, HEADS>();
     var largest = array<f32, HEADS>();
@@ -48,29 +51,48 @@ fn main(
     }
     var total = array<f32, HEADS>();
     var sums = array<array<vec4<f32>, QUADS>, HEADS>();
-    for (var key = first + lane; key <= last; key += WORKGROUP) {
-        let start = (key % params.n_slots * params.n_kv_heads + kv_head) * QUADS;
-        var products = array<vec4<f32>, HEADS>();
-        for (var i = 0u; i < QUADS; i++) {
-            let k = k_cache[start + i];
-            for (var h = 0u; h < HEADS; h++) {
-                products[h] += query[h][i] * k;
+    for (var base = keys.first; base < keys.end; base += WORKGROUP * KEYS) {
+        var octet = array<u32, KEYS>();
+        var score = array<array<f32, HEADS>, KEYS>();
+        for (var j = 0u; j < KEYS; j++) {
+            let key = min(base + j * WORKGROUP + lane, last);
+            octet[j] = (key % params.n_slots * params.n_kv_heads + kv_head) * OCTETS;
+        }
+        for (var i = 0u; i < OCTETS; i++) {
+            for (var j = 0u; j < KEYS; j++) {
+                let k = key_octet(octet[j] + i);
+                for (var h = 0u; h < HEADS; h++) {
+                    score[j][h] += dot(query[h][2u * i], k[0]) + dot(query[h][2u * i + 1u], k[1]);
+                }
             }
         }
         var shrink = array<f32, HEADS>();
-        var weight = array<f32, HEADS>();
         for (var h = 0u; h < HEADS; h++) {
-            let score = dot(products[h], vec4<f32>(1.0));
-            let larger = max(largest[h], score);
+            var larger = largest[h];
+            for (var j = 0u; j < KEYS; j++) {
+                score[j][h] = select(MASKED, score[j][h], base + j * WORKGROUP + lane < keys.end);
+                larger = max(larger, score[j][h]);
+            }
             shrink[h] = exp(largest[h] - larger);
-            weight[h] = exp(score - larger);
             largest[h] = larger;
-            total[h] = total[h] * shrink[h] + weight[h];
+            total[h] *= shrink[h];
+            for (var j = 0u; j < KEYS; j++) {
+                // From here on a score is its weight.
+                score[j][h] = select(0.0, exp(score[j][h] - larger), base + j * WORKGROUP + lane < keys.end);
+                total[h] += score[j][h];
+            }
         }
-        for (var i = 0u; i < QUADS; i++) {
-            let v = v_cache[start + i];
+        for (var i = 0u; i < OCTETS; i++) {
             for (var h = 0u; h < HEADS; h++) {
-                sums[h][i] = sums[h][i] * shrink[h] + weight[h] * v;
+                sums[h][2u * i] *= shrink[h];
+                sums[h][2u * i + 1u] *= shrink[h];
+            }
+            for (var j = 0u; j < KEYS; j++) {
+                let v = value_octet(octet[j] + i);
+                for (var h = 0u; h < HEADS; h++) {
+                    sums[h][2u * i] += score[j][h] * v[0];
+                    sums[h][2u * i + 1u] += score[j][h] * v[1];
+                }
             }
         }
     }
@@ -86,17 +108,35 @@ fn main(
         let weight = select(0.0, exp(largest[h] - larger), total[h] > 0.0);
         total_of[lane][h] = weight * total[h];
         for (var i = 0u; i < QUADS; i++) {
-            parts[lane][h][i] = weight * sums[h][i];
+            sums_of[lane][h][i] = weight * sums[h][i];
         }
     }
     workgroupBarrier();
     for (var i = lane; i < HEADS * QUADS; i += WORKGROUP) {
+        let h = i / QUADS;
         var sum = vec4<f32>();
         var all = 0.0;
+        var larger = MASKED;
         for (var j = 0u; j < WORKGROUP; j++) {
-            sum += parts[j][i / QUADS][i % QUADS];
-            all += total_of[j][i / QUADS];
+            sum += sums_of[j][h][i % QUADS];
+            all += total_of[j][h];
+            larger = max(larger, largest_of[j][h]);
         }
-        y[first_head * QUADS + i] = sum / all;
+        if keys.n_active == 1u {
+            y[first_head * QUADS + i] = sum / all;
+        } else {
+            let start = part_of(first_head + h, split);
+            put_part(start, larger);
+            put_part(start + 1u, all);
+            for (var c = 0u; c < 4u; c++) {
+                put_part(start + 2u + i % QUADS * 4u + c, sum[c]);
+            }
+        }
+    }
+    if keys.n_active == 1u || !is_last_of(first_head / HEADS, keys.n_active, lane) {
+        return;
+    }
+    for (var i = lane; i < HEADS * QUADS; i += WORKGROUP) {
+        y[first_head * QUADS + i] = joined(first_head + i / QUADS, i % QUADS, keys.n_active);
     }
 }

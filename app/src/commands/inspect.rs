@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::Exit;
-use crate::args::ModelArgs;
+use crate::args::{KvArgs, ModelArgs};
 use crate::loading;
 use crate::output;
 
@@ -30,6 +30,8 @@ pub(crate) struct InspectArgs {
     /// Tell the memory for this many tokens [default: what the model was made for, at most 4096]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     context: Option<u32>,
+    #[command(flatten)]
+    kv: KvArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -93,6 +95,8 @@ struct TokenizerReport {
 #[derive(Serialize)]
 struct MemoryReport {
     context_tokens: usize,
+    /// How keys and values are kept.
+    kv: &'static str,
     weights_device_bytes: u64,
     kv_device_bytes: u64,
     scratch_device_bytes: u64,
@@ -105,7 +109,7 @@ struct MemoryReport {
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     let model = ModelArgs { model: args.model.clone() };
     let checkpoint = loading::source(&model)?.open()?;
-    let report = report::of(&checkpoint, args.context.map(|n| n as usize))?;
+    let report = report::of(&checkpoint, args.context.map(|n| n as usize), args.kv.kv.into())?;
     if args.json {
         output::json(&report)?;
     } else {

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use samara_chat::{
-    ChatError, Conversation, Decoder, FinishReason, Model, Piece, Prompt, Reload, Sampling, Session, SessionConfig,
+    ChatError, Conversation, Decoder, FinishReason, KvFormat, Model, Piece, Prompt, Reload, Sampling, Session, SessionConfig,
     Settings, Source, Written,
 };
 use samara_ops::device::{DeviceChoice, Limits, OpenDevice, open};
@@ -30,7 +30,7 @@ fn model(device: &OpenDevice) -> Model {
     Model::load(&Source::Embedded, device, &mut |_| ()).unwrap()
 }
 
-const CONFIG: SessionConfig = SessionConfig { context_tokens: Some(384), prefill_chunk_tokens: 32 };
+const CONFIG: SessionConfig = SessionConfig { context_tokens: Some(384), prefill_chunk_tokens: 32, kv: KvFormat::F16 };
 
 /// A session on a device of its own, which is opened anew when it is lost. `prepare` sees each new device.
 fn session(prepare: impl Fn(&OpenDevice) + Copy + 'static) -> Option<(Session, Current)> {

@@ -25,4 +25,4 @@ pub use self::{
     load::LoadProgress,
     memory::{DeviceMemory, Room},
 };
-pub use samara_ops::{Activation, NormKind, QkNorm};
+pub use samara_ops::{Activation, KvFormat, NormKind, QkNorm};

@@ -3,7 +3,7 @@
 //! WebGPU does not tell how much memory a device has. Where nobody else does either, an allocation that fails says so.
 
 use samara_formats::Checkpoint;
-use samara_ops::row_bytes;
+use samara_ops::{KvFormat, attention_scratch_bytes, row_bytes};
 
 use crate::{
     Config, ModelError,
@@ -12,7 +12,7 @@ use crate::{
     names::{self, Piece, Plan},
 };
 
-/// Bytes of a value that is not quantised: of norms, keys and values, and all that is computed.
+/// Bytes of a value that is not quantised: of norms, and all that is computed.
 const VALUE_BYTES: u64 = 4;
 
 /// Device memory by owner.
@@ -22,7 +22,8 @@ pub struct DeviceMemory {
     pub weights_bytes: u64,
     /// Keys and values for the asked context.
     pub kv_bytes: u64,
-    /// Rotations of every position, and about what one layer's chunk and one row of logits take while they are computed.
+    /// Rotations of every position, what attention puts aside, and about what one layer's chunk and one row of logits take
+    /// while they are computed.
     pub scratch_bytes: u64,
 }
 
@@ -36,8 +37,7 @@ pub struct Room {
 }
 
 impl DeviceMemory {
-    /// What loading `checkpoint` takes, and a cache of `context_tokens` filled in chunks of
-    /// `max_chunk_tokens`.
+    /// What loading `checkpoint` takes, and a cache of `context_tokens` filled in chunks of `max_chunk_tokens`.
     ///
     /// # Errors
     /// A tensor that is missing, misshapen or unknown.
@@ -46,10 +46,11 @@ impl DeviceMemory {
         checkpoint: &Checkpoint,
         context_tokens: usize,
         max_chunk_tokens: usize,
+        kv: KvFormat,
     ) -> Result<Self, ModelError> {
         let plan = Plan::new(config, checkpoint);
         names::check(&plan, config, checkpoint)?;
-        Ok(Self::of(config, weights_bytes(&plan, checkpoint), context_tokens, max_chunk_tokens))
+        Ok(Self::of(config, weights_bytes(&plan, checkpoint), context_tokens, max_chunk_tokens, kv))
     }
 
     /// All of it.
@@ -57,10 +58,16 @@ impl DeviceMemory {
         self.weights_bytes.saturating_add(self.kv_bytes).saturating_add(self.scratch_bytes)
     }
 
-    fn of(config: &Config, weights_bytes: u64, context_tokens: usize, max_chunk_tokens: usize) -> Self {
+    fn of(
+        config: &Config,
+        weights_bytes: u64,
+        context_tokens: usize,
+        max_chunk_tokens: usize,
+        kv: KvFormat,
+    ) -> Self {
         Self {
             weights_bytes,
-            kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens),
+            kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens, kv),
             scratch_bytes: scratch_bytes(config, context_tokens, max_chunk_tokens),
         }
     }
@@ -76,18 +83,19 @@ pub fn check_fits(
     checkpoint: &Checkpoint,
     context_tokens: usize,
     max_chunk_tokens: usize,
+    kv: KvFormat,
     room: Room,
 ) -> Result<(), ModelError> {
     let source_name = checkpoint.source().to_owned();
     let Room { max_binding_bytes, free_bytes } = room;
-    let max_tokens = max_cache_tokens(config, max_binding_bytes);
+    let max_tokens = max_cache_tokens(config, kv, max_binding_bytes);
     if context_tokens > max_tokens {
         return Err(ModelError::ContextTooLong { source_name, context_tokens, max_tokens, max_binding_bytes });
     }
-    let needed = DeviceMemory::needed(config, checkpoint, context_tokens, max_chunk_tokens)?;
+    let needed = DeviceMemory::needed(config, checkpoint, context_tokens, max_chunk_tokens, kv)?;
     match free_bytes {
         Some(free_bytes) if needed.total_bytes() > free_bytes => {
-            let of = |n_tokens| DeviceMemory::of(config, needed.weights_bytes, n_tokens, max_chunk_tokens);
+            let of = |n_tokens| DeviceMemory::of(config, needed.weights_bytes, n_tokens, max_chunk_tokens, kv);
             let fitting_tokens = largest(context_tokens, |n_tokens| of(n_tokens).total_bytes() <= free_bytes);
             Err(ModelError::DoesNotFit { source_name, needed, context_tokens, free_bytes, fitting_tokens })
         }
@@ -96,8 +104,8 @@ pub fn check_fits(
 }
 
 /// The most tokens that a cache can hold: one layer's keys are one binding, and so are the rotations.
-pub fn max_cache_tokens(config: &Config, max_binding_bytes: u64) -> usize {
-    let per_token = VALUE_BYTES * config.kv_width().max(config.head_dim) as u64;
+pub fn max_cache_tokens(config: &Config, kv: KvFormat, max_binding_bytes: u64) -> usize {
+    let per_token = kv.row_bytes(&config.heads()).max(VALUE_BYTES * config.head_dim as u64);
     usize::try_from(max_binding_bytes / per_token).unwrap_or(usize::MAX)
 }
 
@@ -122,9 +130,9 @@ fn weights_bytes(plan: &Plan, checkpoint: &Checkpoint) -> u64 {
 }
 
 /// Keys and values of all layers.
-pub fn kv_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize) -> u64 {
+pub fn kv_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize, kv: KvFormat) -> u64 {
     let slots = slots_per_layer(config, context_tokens, max_chunk_tokens.min(context_tokens));
-    let slot_bytes = 2 * config.kv_width() as u64 * VALUE_BYTES;
+    let slot_bytes = 2 * kv.row_bytes(&config.heads());
     slots.fold(0, |n_bytes: u64, n_slots| n_bytes.saturating_add(slot_bytes.saturating_mul(n_slots as u64)))
 }
 
@@ -136,7 +144,8 @@ fn scratch_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize
     let heads = (2 * config.n_heads * config.head_dim) as u64 + 2 * config.kv_width() as u64;
     let n_experts = config.moe.map_or(1, |moe| moe.top_k) as u64;
     let per_token = 4 * config.d_model as u64 + heads + 3 * n_experts * config.d_ff as u64;
-    VALUE_BYTES * (rotations + n_chunk * per_token + config.vocab_size as u64)
+    let of_attention = config.n_layers as u64 * attention_scratch_bytes(&config.heads());
+    of_attention + VALUE_BYTES * (rotations + n_chunk * per_token + config.vocab_size as u64)
 }
 
 /// A number of bytes for people: "93.8 MiB".

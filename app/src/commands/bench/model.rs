@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::synthetic::{BlockType, Synthetic};
 use crate::Exit;
-use crate::args::{DeviceArgs, ModelArgs};
+use crate::args::{DeviceArgs, KvArgs, ModelArgs};
 use crate::console::Console;
 use crate::progress::Bar;
 use crate::{loading, output};
@@ -50,6 +50,8 @@ pub(super) struct ModelBenchArgs {
     /// Tokens of the prompt computed at a time
     #[arg(long, value_name = "TOKENS", default_value_t = 64, value_parser = at_least_one())]
     prefill_chunk: usize,
+    #[command(flatten)]
+    kv: KvArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -118,7 +120,8 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
     let load_s = start.elapsed().as_secs_f64();
     let pipelines_at_load = counts::pipelines();
     let weights_device_bytes = decoder.n_bytes();
-    let engine = Engine::new(decoder, EngineConfig { context_tokens, prefill_chunk_tokens: args.prefill_chunk })?;
+    let sizes = EngineConfig { context_tokens, prefill_chunk_tokens: args.prefill_chunk, kv: args.kv.kv.into() };
+    let engine = Engine::new(decoder, sizes)?;
     let mut bench = Bench { engine, next_seed: 1 };
     bench.run(1, 1)?;
     let first_token_s = start.elapsed().as_secs_f64();

@@ -53,10 +53,11 @@ pub(super) fn of(report: &Report) -> String {
         (
             "memory",
             format!(
-                "{} for weights, {} for {} tokens, {} to compute in",
+                "{} for weights, {} for {} tokens in {}, {} to compute in",
                 bytes(memory.weights_device_bytes),
                 bytes(memory.kv_device_bytes),
                 memory.context_tokens,
+                memory.kv,
                 bytes(memory.scratch_device_bytes)
             ),
         ),
