@@ -13,13 +13,13 @@ fn kernels() -> Vec<KernelFile> {
         reading_weights("matvec", "matvec", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 16u;", "const ROWS: u32 = 2u;"]),
         reading_weights("matmul", "matmul", &["index", "x"], &[]),
         reading_weights("matvec_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 16u;", "const TOKENS: u32 = 1u;", "const ROWS: u32 = 8u;"]),
-        reading_weights("matmul_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 8u;", "const TOKENS: u32 = 8u;", "const ROWS: u32 = 16u;"]),
+        reading_weights("matmul_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 8u;", "const TOKENS: u32 = 16u;", "const ROWS: u32 = 16u;"]),
         reading_weights("moe_linear", "moe_linear", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 8u;"]),
         centering("norm"),
         centering("norm_add"),
         centering("add_norm"),
         caching("qk_norm_rope", "kv_out", reduce, WORKGROUP_64, &[("none", "const NORM: u32 = 0u;"), ("full", "const NORM: u32 = 1u;"), ("per_head", "const NORM: u32 = 2u;")]),
-        caching("attention", "kv", &["index", "splits"], WORKGROUP_64, &[("r1", "const ROWS: u32 = 1u;"), ("r4", "const ROWS: u32 = 4u;"), ("r8", "const ROWS: u32 = 8u;")]),
+        caching("attention", "kv", &["index", "rows", "splits"], WORKGROUP_64, &[("r1", "const ROWS: u32 = 1u;"), ("r4", "const ROWS: u32 = 4u;"), ("r8", "const ROWS: u32 = 8u;")]),
         caching("attention_keys", "kv", &["index", "splits"], "const WORKGROUP: u32 = 8u;\nconst KEYS: u32 = 2u;", &[
             ("c64_h1", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 1u;"),
             ("c64_h2", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 2u;"),
@@ -29,7 +29,7 @@ fn kernels() -> Vec<KernelFile> {
             ("c128_h2", "const CHANNELS: u32 = 128u;\nconst HEADS: u32 = 2u;"),
             ("c256_h1", "const CHANNELS: u32 = 256u;\nconst HEADS: u32 = 1u;"),
         ]),
-        caching("attention_tile", "kv", &["index"], "const WORKGROUP: u32 = 8u;\nconst KEYS: u32 = 1u;", &[
+        caching("attention_tile", "kv", &["index", "rows"], "const WORKGROUP: u32 = 8u;\nconst KEYS: u32 = 1u;", &[
             ("c64", "const CHANNELS: u32 = 64u;\nconst ROWS: u32 = 8u;"),
             ("c128", "const CHANNELS: u32 = 128u;\nconst ROWS: u32 = 4u;"),
             ("c256", "const CHANNELS: u32 = 256u;\nconst ROWS: u32 = 2u;"),

@@ -41,16 +41,18 @@ fn main(
     }
     let kv_head = first_head / (params.n_heads / params.n_kv_heads);
 
-    var query = array<array<vec4<f32>, QUADS>, HEADS>();
+    // Arrays are as long as the loops over them: compilers then write the loops out and keep the arrays in registers.
+    var query = array<array<Octet, OCTETS>, HEADS>();
     var largest = array<f32, HEADS>();
     for (var h = 0u; h < HEADS; h++) {
         largest[h] = MASKED;
-        for (var i = 0u; i < QUADS; i++) {
-            query[h][i] = q[(first_head + h) * QUADS + i] * params.scale;
+        for (var i = 0u; i < OCTETS; i++) {
+            let quad = (first_head + h) * QUADS + 2u * i;
+            query[h][i] = Octet(q[quad] * params.scale, q[quad + 1u] * params.scale);
         }
     }
     var total = array<f32, HEADS>();
-    var sums = array<array<vec4<f32>, QUADS>, HEADS>();
+    var sums = array<array<Octet, OCTETS>, HEADS>();
     for (var base = keys.first; base < keys.end; base += WORKGROUP * KEYS) {
         var octet = array<u32, KEYS>();
         var score = array<array<f32, HEADS>, KEYS>();
@@ -62,7 +64,7 @@ fn main(
             for (var j = 0u; j < KEYS; j++) {
                 let k = key_octet(octet[j] + i);
                 for (var h = 0u; h < HEADS; h++) {
-                    score[j][h] += dot(query[h][2u * i], k[0]) + dot(query[h][2u * i + 1u], k[1]);
+                    score[j][h] += dot(query[h][i][0], k[0]) + dot(query[h][i][1], k[1]);
                 }
             }
         }
@@ -84,14 +86,14 @@ fn main(
         }
         for (var i = 0u; i < OCTETS; i++) {
             for (var h = 0u; h < HEADS; h++) {
-                sums[h][2u * i] *= shrink[h];
-                sums[h][2u * i + 1u] *= shrink[h];
+                sums[h][i][0] *= shrink[h];
+                sums[h][i][1] *= shrink[h];
             }
             for (var j = 0u; j < KEYS; j++) {
                 let v = value_octet(octet[j] + i);
                 for (var h = 0u; h < HEADS; h++) {
-                    sums[h][2u * i] += score[j][h] * v[0];
-                    sums[h][2u * i + 1u] += score[j][h] * v[1];
+                    sums[h][i][0] += score[j][h] * v[0];
+                    sums[h][i][1] += score[j][h] * v[1];
                 }
             }
         }
@@ -107,8 +109,9 @@ fn main(
         // An invocation without keys has a weight of 0 and counts for nothing.
         let weight = select(0.0, exp(largest[h] - larger), total[h] > 0.0);
         total_of[lane][h] = weight * total[h];
-        for (var i = 0u; i < QUADS; i++) {
-            sums_of[lane][h][i] = weight * sums[h][i];
+        for (var i = 0u; i < OCTETS; i++) {
+            sums_of[lane][h][2u * i] = weight * sums[h][i][0];
+            sums_of[lane][h][2u * i + 1u] = weight * sums[h][i][1];
         }
     }
     workgroupBarrier();
@@ -125,12 +128,8 @@ fn main(
         if keys.n_active == 1u {
             y[first_head * QUADS + i] = sum / all;
         } else {
-            let start = part_of(first_head + h, split);
-            put_part(start, larger);
-            put_part(start + 1u, all);
-            for (var c = 0u; c < 4u; c++) {
-                put_part(start + 2u + i % QUADS * 4u + c, sum[c]);
-            }
+            put_part(first_head + h, split, larger, all);
+            put_part_of_sums(first_head + h, split, i % QUADS, sum);
         }
     }
     if keys.n_active == 1u || !is_last_of(first_head / HEADS, keys.n_active, lane) {

@@ -27,8 +27,7 @@ fn main(
 ) {
     let index = linear_group(group, groups);
     let kv_head = index % params.n_kv_heads;
-    let sharing = params.n_heads / params.n_kv_heads;
-    let n_rows = params.n_tokens * sharing;
+    let n_rows = params.n_tokens * n_sharing();
     let first_of_group = index / params.n_kv_heads * WORKGROUP * ROWS;
     let first_row = first_of_group + lane * ROWS;
     if first_row >= n_rows {
@@ -36,22 +35,23 @@ fn main(
     }
 
     // Rows past the end do as the last one and are dropped below.
-    var query = array<array<vec4<f32>, QUADS>, ROWS>();
+    // Arrays are as long as the loops over them: compilers then write the loops out and keep the arrays in registers.
+    var query = array<array<Octet, OCTETS>, ROWS>();
     var largest = array<f32, ROWS>();
     var oldest = array<u32, ROWS>();
     var newest = array<u32, ROWS>();
     for (var r = 0u; r < ROWS; r++) {
         let row = min(first_row + r, n_rows - 1u);
-        newest[r] = step[0] + row / sharing;
-        oldest[r] = newest[r] + 1u - min(params.window, newest[r] + 1u);
+        newest[r] = step[0] + row / n_sharing();
+        oldest[r] = seen_from(newest[r]);
         largest[r] = MASKED;
-        let start = (row / sharing * params.n_heads + kv_head * sharing + row % sharing) * QUADS;
-        for (var i = 0u; i < QUADS; i++) {
-            query[r][i] = q[start + i] * params.scale;
+        let start = head_of(row, kv_head) * QUADS;
+        for (var i = 0u; i < OCTETS; i++) {
+            query[r][i] = Octet(q[start + 2u * i] * params.scale, q[start + 2u * i + 1u] * params.scale);
         }
     }
     var total = array<f32, ROWS>();
-    var sums = array<array<vec4<f32>, QUADS>, ROWS>();
+    var sums = array<array<Octet, OCTETS>, ROWS>();
     for (var base = oldest[0]; base <= newest[ROWS - 1u]; base += KEYS) {
         var octet = array<u32, KEYS>();
         var score = array<array<f32, ROWS>, KEYS>();
@@ -62,7 +62,7 @@ fn main(
             for (var j = 0u; j < KEYS; j++) {
                 let k = key_octet(octet[j] + i);
                 for (var r = 0u; r < ROWS; r++) {
-                    score[j][r] += dot(query[r][2u * i], k[0]) + dot(query[r][2u * i + 1u], k[1]);
+                    score[j][r] += dot(query[r][i][0], k[0]) + dot(query[r][i][1], k[1]);
                 }
             }
         }
@@ -86,14 +86,14 @@ fn main(
         }
         for (var i = 0u; i < OCTETS; i++) {
             for (var r = 0u; r < ROWS; r++) {
-                sums[r][2u * i] *= shrink[r];
-                sums[r][2u * i + 1u] *= shrink[r];
+                sums[r][i][0] *= shrink[r];
+                sums[r][i][1] *= shrink[r];
             }
             for (var j = 0u; j < KEYS; j++) {
                 let v = value_octet(octet[j] + i);
                 for (var r = 0u; r < ROWS; r++) {
-                    sums[r][2u * i] += score[j][r] * v[0];
-                    sums[r][2u * i + 1u] += score[j][r] * v[1];
+                    sums[r][i][0] += score[j][r] * v[0];
+                    sums[r][i][1] += score[j][r] * v[1];
                 }
             }
         }
@@ -101,10 +101,11 @@ fn main(
 
     for (var r = 0u; r < ROWS; r++) {
         let row = first_row + r;
-        let start = (row / sharing * params.n_heads + kv_head * sharing + row % sharing) * QUADS;
-        for (var i = 0u; i < QUADS; i++) {
+        let start = head_of(row, kv_head) * QUADS;
+        for (var i = 0u; i < OCTETS; i++) {
             if row < n_rows {
-                y[start + i] = sums[r][i] / total[r];
+                y[start + 2u * i] = sums[r][i][0] / total[r];
+                y[start + 2u * i + 1u] = sums[r][i][1] / total[r];
             }
         }
     }

@@ -24,8 +24,15 @@ fn part_of(head: u32, split: u32) -> u32 {
     return params.n_heads + (head * params.n_splits + split) * (2u + (params.head_dim + 7u) / 8u * 8u);
 }
 
-fn put_part(index: u32, value: f32) {
-    atomicStore(&parts[index], bitcast<u32>(value));
+fn put_part(head: u32, split: u32, largest: f32, total: f32) {
+    atomicStore(&parts[part_of(head, split)], bitcast<u32>(largest));
+    atomicStore(&parts[part_of(head, split) + 1u], bitcast<u32>(total));
+}
+
+fn put_part_of_sums(head: u32, split: u32, quad: u32, sums: vec4<f32>) {
+    for (var c = 0u; c < 4u; c++) {
+        atomicStore(&parts[part_of(head, split) + 2u + 4u * quad + c], bitcast<u32>(sums[c]));
+    }
 }
 
 fn part(index: u32) -> f32 {

@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use samara_chat::{
-    ChatError, Conversation, Decoder, FinishReason, KvFormat, Model, Piece, Prompt, Reload, Sampling, Session, SessionConfig,
-    Settings, Source, Written,
+    ChatError, Conversation, Decoder, FinishReason, KvFormat, Model, Piece, Prompt, Reload, Sampling, Session,
+    SessionConfig, Settings, Source, Written,
 };
 use samara_ops::device::{DeviceChoice, Limits, OpenDevice, open};
 

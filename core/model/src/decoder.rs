@@ -8,7 +8,8 @@ mod build;
 use burn::tensor::{Device, Int, Tensor};
 use samara_formats::Checkpoint;
 use samara_ops::{
-    self as ops, Activation, Adjustments, AttentionSpec, Choice, Faults, KvFormat, Norm, QkSpec, Weight, device::OpenDevice,
+    self as ops, Activation, Adjustments, AttentionSpec, Choice, Faults, KvFormat, Norm, QkSpec, Weight,
+    device::OpenDevice,
 };
 
 use crate::{

@@ -58,13 +58,7 @@ impl DeviceMemory {
         self.weights_bytes.saturating_add(self.kv_bytes).saturating_add(self.scratch_bytes)
     }
 
-    fn of(
-        config: &Config,
-        weights_bytes: u64,
-        context_tokens: usize,
-        max_chunk_tokens: usize,
-        kv: KvFormat,
-    ) -> Self {
+    fn of(config: &Config, weights_bytes: u64, context_tokens: usize, max_chunk_tokens: usize, kv: KvFormat) -> Self {
         Self {
             weights_bytes,
             kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens, kv),

@@ -8,13 +8,15 @@ use crate::qk_norm_rope::{HeadShape, LayerCache};
 use crate::run::{empty, float, into_float, run};
 use crate::step::Step;
 use burn::tensor::Tensor;
-use std::ops::Range;
 use samara_shaders::{ATTENTION, ATTENTION_KEYS, ATTENTION_TILE, AttentionParams, Kernel};
+use std::ops::Range;
 
 /// The widest head that the kernel holds.
 pub(crate) const MAX_HEAD_DIM: usize = 256;
-/// Workgroups that share the keys of one token, where there are many keys.
-const N_SPLITS: usize = 16;
+/// The most workgroups that share the keys of one token and head.
+const MAX_SPLITS: u32 = 16;
+/// Workgroups in all that a software adapter, which has a few cores, is given for one token.
+const WORKGROUPS_OF_SOFTWARE: u32 = 12;
 /// Rows of queries that a workgroup of `attention` takes, by variant.
 const ROWS: [u32; 3] = [1, 4, 8];
 /// Width and number of heads that the variants of `attention_keys` take.
@@ -46,7 +48,7 @@ struct Attention {
 /// Words in which the splits of one token leave their parts: a counter for each workgroup that joins them, and for each head
 /// and split the largest score, the sum of weights and the sums of values.
 pub(crate) fn n_part_words(heads: &HeadShape) -> usize {
-    heads.n_heads * (1 + N_SPLITS * (2 + heads.head_dim.next_multiple_of(8)))
+    heads.n_heads * (1 + MAX_SPLITS as usize * (2 + heads.head_dim.next_multiple_of(8)))
 }
 
 /// Bytes that attention needs beside each layer's keys and values.
@@ -74,7 +76,7 @@ pub fn attention(q: &Tensor<2>, cache: &LayerCache, step: &Step, spec: &Attentio
         n_slots: cache.n_slots() as u32,
         window: spec.window.map_or(u32::MAX, |window| window as u32),
         scale: spec.scale,
-        n_splits: if n_tokens == 1 { N_SPLITS as u32 } else { 1 },
+        n_splits: n_splits(n_tokens, spec),
     };
     let operation = Attention { kernels: spec.kernels, format: cache.format(), params };
     let mut inputs = vec![float(q)];
@@ -89,13 +91,24 @@ pub fn attention(q: &Tensor<2>, cache: &LayerCache, step: &Step, spec: &Attentio
     outputs.float()
 }
 
+/// Among how many workgroups the keys of a token are split. It is the same however many keys there are, so that a recorded
+/// launch serves them all; where there are few, some of the workgroups have nothing to do.
+fn n_splits(n_tokens: usize, spec: &AttentionSpec) -> u32 {
+    match (n_tokens, spec.kernels) {
+        (1, Kernels::Workgroup) => MAX_SPLITS,
+        (1, Kernels::Invocation) => WORKGROUPS_OF_SOFTWARE.div_ceil(spec.heads.n_kv_heads as u32).min(MAX_SPLITS),
+        _ => 1,
+    }
+}
+
 impl Attention {
     /// The kernel, and over how many workgroups.
     fn kernel(&self) -> (&'static Kernel, u32) {
         let AttentionParams { n_tokens, n_heads, n_kv_heads, head_dim, n_splits, .. } = self.params;
         let sharing = n_heads / n_kv_heads;
         let n_rows = n_tokens * sharing;
-        let of = |kernels: &[&'static Kernel], variant: usize| kernels[variant * KvFormat::ALL.len() + self.format as usize];
+        let of =
+            |kernels: &[&'static Kernel], variant: usize| kernels[variant * KvFormat::ALL.len() + self.format as usize];
         if let (Kernels::Invocation, 1) = (self.kernels, n_tokens) {
             let fits = |&(width, heads): &(u32, u32)| width == head_dim && sharing.is_multiple_of(heads);
             if let Some(variant) = HEADS.iter().rposition(fits) {
