@@ -58,7 +58,7 @@ fn main(
     var sums = array<Octet, ROWS>();
     for (var base = keys.first; base < keys.end; base += WORKGROUP) {
         workgroupBarrier();
-        let first_octet = (min(base + lane, keys.end - 1u) % params.n_slots * params.n_kv_heads + kv_head) * octets;
+        let first_octet = (kv_head * params.n_slots + min(base + lane, keys.end - 1u) % params.n_slots) * octets;
         var score = array<f32, ROWS>();
         for (var i = 0u; i < octets; i++) {
             let k = key_octet(first_octet + i);
@@ -97,7 +97,7 @@ fn main(
             sums[r] = Octet(of_row[r] * sums[r][0], of_row[r] * sums[r][1]);
         }
         for (var j = lane / octets; j < min(WORKGROUP, keys.end - base) && lane < stride * octets; j += stride) {
-            let v = value_octet(((base + j) % params.n_slots * params.n_kv_heads + kv_head) * octets + lane % octets);
+            let v = value_octet((kv_head * params.n_slots + (base + j) % params.n_slots) * octets + lane % octets);
             for (var r = 0u; r < ROWS; r++) {
                 sums[r] = Octet(sums[r][0] + weights[r][j] * v[0], sums[r][1] + weights[r][j] * v[1]);
             }

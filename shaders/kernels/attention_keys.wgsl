@@ -1,8 +1,9 @@
 // y[h] = softmax(scale * q[h] · K[h]) V[h] for one token, over the last `window` keys of the cache
 //
-// A workgroup takes HEADS query heads that share their keys and values, and a split of the keys. Each invocation takes
-// KEYS of them at a time and keeps its own online softmax (Milakov & Gimelshein 2018) in registers; at the end the
-// workgroup adds their parts. Few barriers, and each wide read serves all heads: for software adapters, which pay for both.
+// A workgroup takes HEADS query heads that share their keys and values, and a split of the keys. Each invocation walks a
+// stretch of them, KEYS at a time, and keeps its own online softmax (Milakov & Gimelshein 2018) in registers; at the end the
+// workgroup adds their parts. Few barriers, wide reads that serve all heads, and neighbouring keys one after another, as
+// caches of a CPU like them: for software adapters.
 // Grid: one workgroup per HEADS heads and split.
 
 struct Params {
@@ -53,12 +54,15 @@ fn main(
     }
     var total = array<f32, HEADS>();
     var sums = array<array<Octet, OCTETS>, HEADS>();
-    for (var base = keys.first; base < keys.end; base += WORKGROUP * KEYS) {
+    let n_own = (keys.end - keys.first + WORKGROUP - 1u) / WORKGROUP;
+    let own_first = keys.first + lane * n_own;
+    let own_end = min(own_first + n_own, keys.end);
+    for (var base = 0u; base < n_own; base += KEYS) {
         var octet = array<u32, KEYS>();
         var score = array<array<f32, HEADS>, KEYS>();
         for (var j = 0u; j < KEYS; j++) {
-            let key = min(base + j * WORKGROUP + lane, last);
-            octet[j] = (key % params.n_slots * params.n_kv_heads + kv_head) * OCTETS;
+            let key = min(own_first + base + j, last);
+            octet[j] = (kv_head * params.n_slots + key % params.n_slots) * OCTETS;
         }
         for (var i = 0u; i < OCTETS; i++) {
             for (var j = 0u; j < KEYS; j++) {
@@ -72,7 +76,7 @@ fn main(
         for (var h = 0u; h < HEADS; h++) {
             var larger = largest[h];
             for (var j = 0u; j < KEYS; j++) {
-                score[j][h] = select(MASKED, score[j][h], base + j * WORKGROUP + lane < keys.end);
+                score[j][h] = select(MASKED, score[j][h], own_first + base + j < own_end);
                 larger = max(larger, score[j][h]);
             }
             shrink[h] = exp(largest[h] - larger);
@@ -80,7 +84,7 @@ fn main(
             total[h] *= shrink[h];
             for (var j = 0u; j < KEYS; j++) {
                 // From here on a score is its weight.
-                score[j][h] = select(0.0, exp(score[j][h] - larger), base + j * WORKGROUP + lane < keys.end);
+                score[j][h] = select(0.0, exp(score[j][h] - larger), own_first + base + j < own_end);
                 total[h] += score[j][h];
             }
         }
@@ -99,31 +103,29 @@ fn main(
         }
     }
 
+    // Nothing of an invocation's own outlives the barrier: what does is kept in memory from the start.
     largest_of[lane] = largest;
-    workgroupBarrier();
+    total_of[lane] = total;
     for (var h = 0u; h < HEADS; h++) {
-        var larger = largest_of[0][h];
-        for (var j = 1u; j < WORKGROUP; j++) {
-            larger = max(larger, largest_of[j][h]);
-        }
-        // An invocation without keys has a weight of 0 and counts for nothing.
-        let weight = select(0.0, exp(largest[h] - larger), total[h] > 0.0);
-        total_of[lane][h] = weight * total[h];
         for (var i = 0u; i < OCTETS; i++) {
-            sums_of[lane][h][2u * i] = weight * sums[h][i][0];
-            sums_of[lane][h][2u * i + 1u] = weight * sums[h][i][1];
+            sums_of[lane][h][2u * i] = sums[h][i][0];
+            sums_of[lane][h][2u * i + 1u] = sums[h][i][1];
         }
     }
     workgroupBarrier();
     for (var i = lane; i < HEADS * QUADS; i += WORKGROUP) {
         let h = i / QUADS;
-        var sum = vec4<f32>();
-        var all = 0.0;
         var larger = MASKED;
         for (var j = 0u; j < WORKGROUP; j++) {
-            sum += sums_of[j][h][i % QUADS];
-            all += total_of[j][h];
             larger = max(larger, largest_of[j][h]);
+        }
+        var all = 0.0;
+        var sum = vec4<f32>();
+        for (var j = 0u; j < WORKGROUP; j++) {
+            // Of an invocation without keys this is 0.
+            let weight = exp(largest_of[j][h] - larger);
+            all += weight * total_of[j][h];
+            sum += weight * sums_of[j][h][i % QUADS];
         }
         if keys.n_active == 1u {
             y[first_head * QUADS + i] = sum / all;

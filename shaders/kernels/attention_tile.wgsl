@@ -56,7 +56,7 @@ fn main(
         var octet = array<u32, KEYS>();
         var score = array<array<f32, ROWS>, KEYS>();
         for (var j = 0u; j < KEYS; j++) {
-            octet[j] = (min(base + j, newest[ROWS - 1u]) % params.n_slots * params.n_kv_heads + kv_head) * OCTETS;
+            octet[j] = (kv_head * params.n_slots + min(base + j, newest[ROWS - 1u]) % params.n_slots) * OCTETS;
         }
         for (var i = 0u; i < OCTETS; i++) {
             for (var j = 0u; j < KEYS; j++) {

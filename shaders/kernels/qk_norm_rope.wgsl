@@ -33,7 +33,7 @@ fn main(
     let start = token * (q_width + 2u * kv_width) + select(0u, q_width, part > 0u) + select(0u, kv_width, part == 2u);
     let position = step[0] + token;
     let octets = (params.head_dim + 7u) / 8u;
-    let slot = (position % params.n_slots) * params.n_kv_heads * octets;
+    let slot = position % params.n_slots;
 
     if part == 2u {
         for (var i = lane; i < params.n_kv_heads * octets; i += WORKGROUP) {
@@ -41,7 +41,7 @@ fn main(
             for (var c = i % octets * 8u; c < min(i % octets * 8u + 8u, params.head_dim); c++) {
                 values[c % 8u / 4u][c % 4u] = clipped(qkv[start + i / octets * params.head_dim + c]);
             }
-            put_value_octet(slot + i, values);
+            put_value_octet((i / octets * params.n_slots + slot) * octets + i % octets, values);
         }
         return;
     }
@@ -76,7 +76,7 @@ fn main(
                 for (var c = i % octets * 8u; c < min(i % octets * 8u + 8u, params.head_dim); c++) {
                     values[c % 8u / 4u][c % 4u] = rotated_key(start, head, c, position, inverse);
                 }
-                put_key_octet(slot + head * octets + i % octets, values);
+                put_key_octet((head * params.n_slots + slot) * octets + i % octets, values);
             }
         }
     }

@@ -3,12 +3,12 @@
 // WGSL leaves the rounding of `pack2x16float` open, and what it makes of numbers beyond 65504. Here every device does the
 // same: finite numbers stay finite, infinities and NaN stay what they are.
 
-@group(0) @binding(5) var<storage, read_write> k_cache: array<vec4<u32>>;   // (slots, K * octets)
-@group(0) @binding(6) var<storage, read_write> v_cache: array<vec4<u32>>;   // (slots, K * octets)
+@group(0) @binding(5) var<storage, read_write> k_cache: array<vec4<u32>>;   // (K, slots, octets)
+@group(0) @binding(6) var<storage, read_write> v_cache: array<vec4<u32>>;   // (K, slots, octets)
 
 alias Octet = array<vec4<f32>, 2>;
 
-// Octets are counted through all heads of all slots.
+// Octets are counted through all slots of all heads.
 fn put_key_octet(octet: u32, values: Octet) {
     k_cache[octet] = packed(values);
 }

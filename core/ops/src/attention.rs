@@ -130,11 +130,11 @@ impl Attention {
 
     /// What the cache holds of one key head at these positions.
     fn rows(&self, words: &[u32], positions: Range<usize>, kv_head: usize) -> Vec<f32> {
-        let AttentionParams { n_slots, n_kv_heads, head_dim, .. } = self.params;
+        let AttentionParams { n_slots, head_dim, .. } = self.params;
         let head_words = self.format.head_words(head_dim as usize);
         let mut rows = vec![0.0; positions.len() * head_dim as usize];
         for (position, row) in positions.zip(rows.chunks_exact_mut(head_dim as usize)) {
-            let head = position % n_slots as usize * n_kv_heads as usize + kv_head;
+            let head = kv_head * n_slots as usize + position % n_slots as usize;
             self.format.decode(&words[head * head_words..][..head_words], row);
         }
         rows

@@ -54,7 +54,7 @@ pub struct LayerCache {
     n_slots: usize,
     heads: HeadShape,
     format: KvFormat,
-    /// The words of keys and values, slot by slot and head by head; away while an operation writes them.
+    /// The words of keys and values, head by head and in each slot by slot; away while an operation writes them.
     tensors: Option<[Tensor<1, Int>; 2]>,
     /// Where workgroups that share a token's keys leave their parts; see `splits.wgsl`.
     parts: Tensor<1, Int>,
@@ -218,12 +218,15 @@ impl QkNormRope {
         1.0 / (squares / x.len() as f32 + self.params.eps).sqrt()
     }
 
-    /// Stores the heads of one slot, from the head of that number on.
-    fn put(&self, row: &[f32], first_head: usize, words: &mut [u32]) {
+    /// Stores the heads of one slot.
+    fn put(&self, row: &[f32], slot: usize, words: &mut [u32]) {
         let head_dim = self.params.head_dim as usize;
         let head_words = self.format.head_words(head_dim);
-        let stored = words[first_head * head_words..].chunks_exact_mut(head_words);
-        row.chunks_exact(head_dim).zip(stored).for_each(|(head, words)| self.format.encode(head, words));
+        for (head, slots) in
+            row.chunks_exact(head_dim).zip(words.chunks_exact_mut(self.params.n_slots as usize * head_words))
+        {
+            self.format.encode(head, &mut slots[slot * head_words..][..head_words]);
+        }
     }
 
     fn clip(&self, x: f32) -> f32 {
@@ -247,7 +250,7 @@ impl Operation for QkNormRope {
         for (token, row) in qkv.chunks_exact(q_width + 2 * kv_width).enumerate() {
             let position = step[0] as usize + token;
             let rope = &rope[position * head_dim..][..head_dim];
-            let slot = position % self.params.n_slots as usize * self.params.n_kv_heads as usize;
+            let slot = position % self.params.n_slots as usize;
             let (q, kv) = row.split_at(q_width);
             let (k, v) = kv.split_at(kv_width);
             self.rotate(q, q_weight, rope, &mut q_out.f32()[token * q_width..][..q_width]);
