@@ -125,7 +125,7 @@ impl Attention {
 
     /// Whether its workgroups share the keys of a token.
     fn has_parts(&self) -> bool {
-        self.kernel().0.bindings.len() == 6
+        self.kernel().0.bindings.iter().any(|binding| binding.name == "parts")
     }
 
     /// What the cache holds of one key head at these positions.

@@ -3,6 +3,7 @@
 //! The twins of `kv_*.wgsl` and `kv_out_*.wgsl`; both sides round alike, bit for bit. Nothing here knows a device.
 
 use crate::qk_norm_rope::HeadShape;
+use half::slice::HalfFloatSliceExt;
 use std::fmt;
 
 /// Heads are filled up with zeros to whole octets of channels.
@@ -63,7 +64,7 @@ impl KvFormat {
             Self::F32 => values.iter_mut().zip(words).for_each(|(value, word)| *value = f32::from_bits(*word)),
             Self::F16 => {
                 let halves: &[half::f16] = bytemuck::cast_slice(words);
-                values.iter_mut().zip(halves).for_each(|(value, half)| *value = half.to_f32());
+                halves[..values.len()].convert_to_f32_slice(values);
             }
         }
     }

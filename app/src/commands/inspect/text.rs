@@ -62,6 +62,13 @@ pub(super) fn of(report: &Report) -> String {
             ),
         ),
     ]);
+    if memory.context_tokens > config.context_length {
+        let note = format!(
+            "{} tokens are more than the model was made for; other commands refuse such a --context",
+            memory.context_tokens
+        );
+        facts.push(("note", note));
+    }
     output::facts(&facts)
 }
 
