@@ -17,14 +17,27 @@ fn kernels() -> Vec<KernelFile> {
         reading_weights("matvec", "matvec", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 16u;", "const ROWS: u32 = 2u;"]),
         reading_weights("matmul", "matmul", &["index", "x"], &[]),
         reading_weights("matvec_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 16u;", "const TOKENS: u32 = 1u;", "const ROWS: u32 = 8u;"]),
-        reading_weights("matmul_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 8u;", "const TOKENS: u32 = 8u;", "const ROWS: u32 = 16u;"]),
+        reading_weights("matmul_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 8u;", "const TOKENS: u32 = 16u;", "const ROWS: u32 = 16u;"]),
         reading_weights("moe_linear", "moe_linear", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 8u;"]),
         centering("norm"),
         centering("norm_add"),
         centering("add_norm"),
-        kernel("qk_norm_rope", reduce, &QK_NORMS),
-        kernel("attention", reduce, &[("f32", "")]),
-        attention_keys(&[("c64_h1", 64, 1), ("c64_h2", 64, 2), ("c64_h3", 64, 3), ("c64_h4", 64, 4), ("c128_h1", 128, 1), ("c128_h2", 128, 2), ("c256_h1", 256, 1)]),
+        caching("qk_norm_rope", "kv_out", reduce, WORKGROUP_64, &QK_NORMS),
+        caching("attention", "kv", &["index", "rows", "splits"], WORKGROUP_64, &[("r1", "const ROWS: u32 = 1u;"), ("r4", "const ROWS: u32 = 4u;"), ("r8", "const ROWS: u32 = 8u;")]),
+        caching("attention_keys", "kv", &["index", "splits"], "const WORKGROUP: u32 = 8u;\nconst KEYS: u32 = 2u;", &[
+            ("c64_h1", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 1u;"),
+            ("c64_h2", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 2u;"),
+            ("c64_h3", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 3u;"),
+            ("c64_h4", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 4u;"),
+            ("c128_h1", "const CHANNELS: u32 = 128u;\nconst HEADS: u32 = 1u;"),
+            ("c128_h2", "const CHANNELS: u32 = 128u;\nconst HEADS: u32 = 2u;"),
+            ("c256_h1", "const CHANNELS: u32 = 256u;\nconst HEADS: u32 = 1u;"),
+        ]),
+        caching("attention_tile", "kv", &["index", "rows"], "const WORKGROUP: u32 = 8u;\nconst KEYS: u32 = 1u;", &[
+            ("c64", "const CHANNELS: u32 = 64u;\nconst ROWS: u32 = 8u;"),
+            ("c128", "const CHANNELS: u32 = 128u;\nconst ROWS: u32 = 4u;"),
+            ("c256", "const CHANNELS: u32 = 256u;\nconst ROWS: u32 = 2u;"),
+        ]),
         kernel("glu", &["index"], &GATES),
         kernel("moe_route", &[], &[("f32", "")]),
         kernel("moe_combine", &["index"], &[("f32", "")]),
@@ -72,14 +85,16 @@ fn kernel(name: &'static str, shared: &[&'static str], variants: &[(&'static str
     KernelFile { name, file: name, variants: variants.iter().map(variant).collect() }
 }
 
-/// `attention_keys`, for these widths of a head and numbers of heads.
-fn attention_keys(shapes: &[(&'static str, u32, u32)]) -> KernelFile {
-    let variant = |&(name, width, heads): &(&'static str, u32, u32)| Variant {
-        name,
-        prelude: format!("const WORKGROUP: u32 = 8u;\nconst CHANNELS: u32 = {width}u;\nconst HEADS: u32 = {heads}u;\n"),
-        shared: vec!["index"],
+/// A kernel with variants for each format of keys and values, in the order of `KvFormat`; `kv` names the piece that reads
+/// or writes them.
+fn caching(name: &'static str, kv: &str, shared: &[&'static str], declarations: &str, variants: &[(&'static str, &str)]) -> KernelFile {
+    let variant = |&(variant, more): &(&'static str, &str), format: &str| Variant {
+        name: format!("{variant}_{format}").leak(),
+        prelude: format!("{declarations}\n{more}\n"),
+        shared: shared.iter().copied().chain([&*format!("{kv}_{format}").leak()]).collect(),
     };
-    KernelFile { name: "attention_keys", file: "attention_keys", variants: shapes.iter().map(variant).collect() }
+    let of_formats = |each| ["f32", "f16"].map(|format| variant(each, format));
+    KernelFile { name, file: name, variants: variants.iter().flat_map(of_formats).collect() }
 }
 
 /// Attention over documents laid end to end, for heads of at most so many channels.

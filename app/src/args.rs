@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use samara_chat::KvFormat;
 use samara_engine::Sampling;
 use samara_ops::device::{DeviceChoice, Limits};
 
@@ -51,6 +52,32 @@ pub(crate) struct ContextArgs {
     /// Tokens of the prompt computed at a time [default: 64]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) prefill_chunk: Option<u32>,
+    #[command(flatten)]
+    pub(crate) kv: KvArgs,
+}
+
+/// How exact the memory of the text is.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct KvArgs {
+    /// How keys and values are kept: f16 takes half the memory of f32, and less time
+    #[arg(long, value_enum, default_value_t = Kv::F16)]
+    pub(crate) kv: Kv,
+}
+
+/// `--kv`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Kv {
+    F32,
+    F16,
+}
+
+impl From<Kv> for KvFormat {
+    fn from(kv: Kv) -> Self {
+        match kv {
+            Kv::F32 => Self::F32,
+            Kv::F16 => Self::F16,
+        }
+    }
 }
 
 /// How the next token is chosen. What is left out is as the model's makers suggest, else as its help says.

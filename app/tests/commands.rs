@@ -165,9 +165,21 @@ fn inspect_tells_what_a_model_is() {
     let n_bytes: u64 =
         report["tensors"].as_object().unwrap().values().filter_map(|of_type| of_type["bytes"].as_u64()).sum();
     assert!(n_bytes > 1_000_000);
-    let text = text(&["inspect"]);
+    let told = text(&["inspect"]);
     for word in ["family", "tensors", "tokenizer", "template", "memory", "<|im_end|> (2046)"] {
-        assert!(text.contains(word), "{word} is missing:\n{text}");
+        assert!(told.contains(word), "{word} is missing:\n{told}");
+    }
+    assert!(!told.contains("more than the model was made for"));
+    assert!(text(&["inspect", "--context", "100000"]).contains("100000 tokens are more than the model was made for"));
+}
+
+#[test]
+fn keys_and_values_take_half_the_memory_in_f16() {
+    let taken = |kv: &str| greedy(&["--context", "128", "--kv", kv])["stats"]["kv_device_bytes"].as_u64().unwrap();
+    assert_eq!(taken("f32"), 2 * taken("f16"));
+    for kv in ["f16", "f32"] {
+        let predicted = &json(&["inspect", "--json", "--context", "128", "--kv", kv])["memory"];
+        assert_eq!((predicted["kv"].as_str(), predicted["kv_device_bytes"].as_u64()), (Some(kv), Some(taken(kv))));
     }
 }
 

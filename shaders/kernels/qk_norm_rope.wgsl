@@ -2,7 +2,7 @@
 //
 // NORM: 0 none, 1 over the full projected width (OLMo 2, 3, OLMoE), 2 per head (Gemma 3). RoPE rotates the two
 // halves of a head (Su et al. 2021, the rotate-half layout); its table holds cos | sin per position.
-// Grid: three workgroups per token: q, k, v.
+// Grid: three workgroups per token: q, k, v. An invocation writes pairs of q, or whole octets of the cache.
 
 struct Params {
     n_tokens: u32, n_heads: u32, n_kv_heads: u32, head_dim: u32, n_slots: u32,
@@ -14,8 +14,6 @@ struct Params {
 @group(0) @binding(2) var<storage, read> rope: array<f32>;          // (positions, C): cos | sin
 @group(0) @binding(3) var<storage, read> step: array<u32>;          // (4 + T): position, n_tokens, draw, 0, ids
 @group(0) @binding(4) var<storage, read_write> q: array<f32>;       // (T, H * C)
-@group(0) @binding(5) var<storage, read_write> k_cache: array<f32>; // (slots, K * C)
-@group(0) @binding(6) var<storage, read_write> v_cache: array<f32>; // (slots, K * C)
 @group(0) @binding(7) var<uniform> params: Params;
 
 @compute @workgroup_size(WORKGROUP)
@@ -34,38 +32,51 @@ fn main(
     let kv_width = params.n_kv_heads * params.head_dim;
     let start = token * (q_width + 2u * kv_width) + select(0u, q_width, part > 0u) + select(0u, kv_width, part == 2u);
     let position = step[0] + token;
-    let slot = (position % params.n_slots) * kv_width;
+    let octets = (params.head_dim + 7u) / 8u;
+    let slot = position % params.n_slots;
 
     if part == 2u {
-        for (var i = lane; i < kv_width; i += WORKGROUP) {
-            v_cache[slot + i] = clipped(qkv[start + i]);
+        for (var i = lane; i < params.n_kv_heads * octets; i += WORKGROUP) {
+            var values = Octet();
+            for (var c = i % octets * 8u; c < min(i % octets * 8u + 8u, params.head_dim); c++) {
+                values[c % 8u / 4u][c % 4u] = clipped(qkv[start + i / octets * params.head_dim + c]);
+            }
+            put_value_octet((i / octets * params.n_slots + slot) * octets + i % octets, values);
         }
         return;
     }
 
     let n_heads = select(params.n_heads, params.n_kv_heads, part == 1u);
-    let width = n_heads * params.head_dim;
+    // A norm of each head goes from head to head; otherwise all are done at once.
+    let n_rounds = select(1u, n_heads, NORM == 2u);
+    let heads_per_round = n_heads / n_rounds;
     var inverse = 1.0;
-    if NORM == 1u {
-        inverse = inverse_norm(start, width, lane);
-    }
-    for (var head = 0u; head < n_heads; head++) {
-        let offset = head * params.head_dim;
-        if NORM == 2u {
-            inverse = inverse_norm(start + offset, params.head_dim, lane);
+    for (var round = 0u; round < n_rounds; round++) {
+        let first = start + round * heads_per_round * params.head_dim;
+        if NORM > 0u {
+            inverse = inverse_norm(first, heads_per_round * params.head_dim, lane);
         }
-        let half = params.head_dim / 2u;
-        for (var i = lane; i < half; i += WORKGROUP) {
-            let a = clipped(normed(start, offset + i, part, inverse));
-            let b = clipped(normed(start, offset + i + half, part, inverse));
-            let c = rope[position * params.head_dim + i];
-            let s = rope[position * params.head_dim + half + i];
-            if part == 0u {
-                q[token * q_width + offset + i] = a * c - b * s;
-                q[token * q_width + offset + i + half] = b * c + a * s;
-            } else {
-                k_cache[slot + offset + i] = a * c - b * s;
-                k_cache[slot + offset + i + half] = b * c + a * s;
+        if part == 0u {
+            let half = params.head_dim / 2u;
+            for (var i = lane; i < heads_per_round * half; i += WORKGROUP) {
+                let head = round * heads_per_round + i / half;
+                let c = i % half;
+                let row = token * q_width + head * params.head_dim;
+                let a = normed(start, head, c, part, inverse);
+                let b = normed(start, head, c + half, part, inverse);
+                let cosine = rope[position * params.head_dim + c];
+                let sine = rope[position * params.head_dim + half + c];
+                q[row + c] = a * cosine - b * sine;
+                q[row + c + half] = b * cosine + a * sine;
+            }
+        } else {
+            for (var i = lane; i < heads_per_round * octets; i += WORKGROUP) {
+                let head = round * heads_per_round + i / octets;
+                var values = Octet();
+                for (var c = i % octets * 8u; c < min(i % octets * 8u + 8u, params.head_dim); c++) {
+                    values[c % 8u / 4u][c % 4u] = rotated_key(start, head, c, position, inverse);
+                }
+                put_key_octet((head * params.n_slots + slot) * octets + i % octets, values);
             }
         }
     }
@@ -79,14 +90,24 @@ fn inverse_norm(start: u32, width: u32, lane: u32) -> f32 {
     return inverseSqrt(workgroup_sum(squares, lane) / f32(width) + params.eps);
 }
 
-fn normed(start: u32, i: u32, part: u32, inverse: f32) -> f32 {
+fn rotated_key(start: u32, head: u32, c: u32, position: u32, inverse: f32) -> f32 {
+    let half = params.head_dim / 2u;
+    let is_second = c >= half;
+    let own = normed(start, head, c, 1u, inverse);
+    let other = normed(start, head, select(c + half, c - half, is_second), 1u, inverse);
+    let cosine = rope[position * params.head_dim + c % half];
+    let sine = rope[position * params.head_dim + half + c % half];
+    return own * cosine + select(-other, other, is_second) * sine;
+}
+
+fn normed(start: u32, head: u32, c: u32, part: u32, inverse: f32) -> f32 {
     var w = 1.0;
     if NORM == 1u {
-        w = weight[part * params.n_heads * params.head_dim + i];
+        w = weight[(part * params.n_heads + head) * params.head_dim + c];
     } else if NORM == 2u {
-        w = weight[part * params.head_dim + i % params.head_dim];
+        w = weight[part * params.head_dim + c];
     }
-    return w * (qkv[start + i] * inverse);
+    return clipped(w * (qkv[start + head * params.head_dim + c] * inverse));
 }
 
 fn clipped(x: f32) -> f32 {

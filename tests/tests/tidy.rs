@@ -97,8 +97,9 @@ fn every_kernel_has_an_operation_that_launches_it() {
         .collect();
     for kernel in samara_shaders::ALL.iter().copied().flatten() {
         let constant = format!("{}_{}", kernel.name, kernel.variant).to_uppercase();
-        let is_launched =
-            ops.contains(&constant) || ops.contains(&format!("{}[self.format", kernel.name.to_uppercase()));
+        let table = kernel.name.to_uppercase();
+        let is_launched = [constant.clone(), format!(" {table}["), format!("({table}["), format!("&{table}, ")];
+        let is_launched = is_launched.iter().any(|text| ops.contains(text));
         assert!(is_launched, "{constant} is launched by nothing");
     }
 }

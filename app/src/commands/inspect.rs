@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::Exit;
 use crate::adapters::AdapterArgs;
-use crate::args::ModelArgs;
+use crate::args::{KvArgs, ModelArgs};
 use crate::{loading, output};
 
 const EXAMPLES: &str = "\
@@ -36,6 +36,8 @@ pub(crate) struct InspectArgs {
     /// Tell the memory for this many tokens [default: what the model was made for, at most 4096]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     context: Option<u32>,
+    #[command(flatten)]
+    kv: KvArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -99,6 +101,8 @@ struct TokenizerReport {
 #[derive(Serialize)]
 struct MemoryReport {
     context_tokens: usize,
+    /// How keys and values are kept.
+    kv: &'static str,
     weights_device_bytes: u64,
     adapters_device_bytes: u64,
     kv_device_bytes: u64,
@@ -115,7 +119,8 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     }
     let model = ModelArgs { model: args.model.clone() };
     let checkpoint = loading::source(&model)?.open()?;
-    let report = report::of(&checkpoint, &args.adapters.open()?, args.context.map(|n| n as usize))?;
+    let context = args.context.map(|n| n as usize);
+    let report = report::of(&checkpoint, &args.adapters.open()?, context, args.kv.kv.into())?;
     if args.json {
         output::json(&report)?;
     } else {

@@ -20,11 +20,12 @@ pub fn check_fits(
 ) -> Result<(), ChatError> {
     let config = Config::from_checkpoint(checkpoint)?;
     let room = Room { max_binding_bytes: open.max_binding_bytes, free_bytes };
-    let usual = session.usual_context(&config, memory::max_cache_tokens(&config, open.max_binding_bytes));
+    let usual = session.usual_context(&config, memory::max_cache_tokens(&config, session.kv, open.max_binding_bytes));
     let context_tokens = session.context_tokens.unwrap_or(usual);
     if context_tokens > config.context_length {
         // The engine says so in its own words.
         return Ok(adapters.iter().try_for_each(|adapter| adapter.check(&config))?);
     }
-    Ok(memory::check_fits(&config, checkpoint, adapters, context_tokens, session.prefill_chunk_tokens, room)?)
+    let chunk_tokens = session.prefill_chunk_tokens;
+    Ok(memory::check_fits(&config, checkpoint, adapters, context_tokens, chunk_tokens, session.kv, room)?)
 }

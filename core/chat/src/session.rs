@@ -1,7 +1,7 @@
 //! A model at work: prompts in, generations out.
 
 use samara_engine::{Engine, EngineConfig, Request, Sampling};
-use samara_model::Config;
+use samara_model::{Config, KvFormat};
 use samara_text::StopStrings;
 
 use crate::output::Output;
@@ -19,11 +19,13 @@ pub struct SessionConfig {
     pub context_tokens: Option<usize>,
     /// Most prompt tokens of one step; see [`EngineConfig::prefill_chunk_tokens`].
     pub prefill_chunk_tokens: usize,
+    /// How keys and values lie in device memory.
+    pub kv: KvFormat,
 }
 
 impl Default for SessionConfig {
     fn default() -> Self {
-        Self { context_tokens: None, prefill_chunk_tokens: 64 }
+        Self { context_tokens: None, prefill_chunk_tokens: 64, kv: KvFormat::default() }
     }
 }
 
@@ -71,9 +73,10 @@ impl Session {
 
     fn start(model: Model, config: SessionConfig, recovery: Recovery) -> Result<Self, ChatError> {
         let Model { decoder, dialect } = model;
-        let usual = config.usual_context(decoder.config(), decoder.max_cache_tokens());
+        let usual = config.usual_context(decoder.config(), decoder.max_cache_tokens(config.kv));
         let context_tokens = config.context_tokens.unwrap_or(usual);
-        let sizes = EngineConfig { context_tokens, prefill_chunk_tokens: config.prefill_chunk_tokens };
+        let SessionConfig { prefill_chunk_tokens, kv, .. } = config;
+        let sizes = EngineConfig { context_tokens, prefill_chunk_tokens, kv };
         Ok(Self { engine: Engine::new(decoder, sizes)?, dialect, recovery })
     }
 

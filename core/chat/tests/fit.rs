@@ -6,8 +6,8 @@ use samara_chat::{ChatError, Model, OpenDevice, Session, SessionConfig, Source, 
 use samara_model::{DeviceMemory, ModelError};
 use samara_ops::device::{DeviceChoice, Limits, open};
 
-/// A token's keys in the embedded model: two heads of width 32 in f32.
-const KEY_BYTES: u64 = 2 * 32 * 4;
+/// A token's keys in the embedded model: two heads of width 32 in f16; its rotation takes as many bytes.
+const KEY_BYTES: u64 = 2 * 32 * 2;
 
 /// The CPU, as if it bound no more than `max_binding_bytes` at once.
 fn device(max_binding_bytes: u64) -> OpenDevice {

@@ -19,7 +19,8 @@ static CPU: LazyLock<OpenDevice> =
 
 fn session(prefill_chunk_tokens: usize) -> Session {
     let model = Model::load(&Source::Embedded, &CPU, &mut |_| ()).unwrap();
-    Session::new(model, SessionConfig { context_tokens: Some(256), prefill_chunk_tokens }).unwrap()
+    Session::new(model, SessionConfig { context_tokens: Some(256), prefill_chunk_tokens, ..SessionConfig::default() })
+        .unwrap()
 }
 
 fn greedy(max_tokens: usize) -> Settings {

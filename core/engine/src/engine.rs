@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use samara_model::Decoder;
+use samara_model::{Decoder, KvFormat};
 use samara_ops::OpsError;
 
 use crate::kept::Kept;
@@ -20,6 +20,8 @@ pub struct EngineConfig {
     pub context_tokens: usize,
     /// Most prompt tokens of one step, at least 1. Larger runs faster, smaller reacts to `cancel` sooner.
     pub prefill_chunk_tokens: usize,
+    /// How keys and values lie in the cache.
+    pub kv: KvFormat,
 }
 
 /// Continues token sequences with a model, one after another.
@@ -42,7 +44,7 @@ impl<M: LanguageModel> Engine<M> {
     /// A size of 0, or a context longer than the model's or than its device can hold.
     pub fn new(model: M, config: EngineConfig) -> Result<Self, EngineError> {
         at_least_one("prefill_chunk_tokens", config.prefill_chunk_tokens)?;
-        check_context(config.context_tokens, &model)?;
+        check_context(config, &model)?;
         let kept = Some(empty(&model, config));
         let (queue, cancelled) = (VecDeque::new(), Vec::new());
         Ok(Self { model, config, kept, active: None, queue, cancelled, next_id: 0 })
@@ -107,7 +109,7 @@ impl<M: LanguageModel> Engine<M> {
     /// # Errors
     /// The context is longer than the model's or than its device can hold. Nothing has changed then.
     pub fn replace_model(&mut self, model: M) -> Result<(), EngineError> {
-        check_context(self.config.context_tokens, &model)?;
+        check_context(self.config, &model)?;
         self.kept = Some(empty(&model, self.config));
         self.model = model;
         Ok(())
@@ -180,15 +182,16 @@ pub(crate) fn aligned<M: LanguageModel>(
 }
 
 fn empty<M: LanguageModel>(model: &M, config: EngineConfig) -> Kept<M::Cache> {
-    Kept::new(model.new_cache(config.context_tokens, config.prefill_chunk_tokens))
+    Kept::new(model.new_cache(config.context_tokens, config.prefill_chunk_tokens, config.kv))
 }
 
 fn goes_on(events: &[Event]) -> bool {
     !matches!(events.last(), Some(Event::Finished { .. }))
 }
 
-fn check_context<M: LanguageModel>(found: usize, model: &M) -> Result<(), EngineError> {
-    let (of_model, of_device) = (model.context_length(), model.max_cache_tokens());
+fn check_context<M: LanguageModel>(config: EngineConfig, model: &M) -> Result<(), EngineError> {
+    let found = config.context_tokens;
+    let (of_model, of_device) = (model.context_length(), model.max_cache_tokens(config.kv));
     if (1..=of_model.min(of_device)).contains(&found) {
         return Ok(());
     }

@@ -8,13 +8,17 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use samara_engine::{
-    ComputeError, Engine, EngineConfig, EngineError, Event, FinishReason, Request, Sampling, SequenceId, Stats,
-    log_prob,
+    ComputeError, Engine, EngineConfig, EngineError, Event, FinishReason, KvFormat, Request, Sampling, SequenceId,
+    Stats, log_prob,
 };
 use toy::{Toy, VOCAB_SIZE};
 
+fn config(context_tokens: usize, prefill_chunk_tokens: usize) -> EngineConfig {
+    EngineConfig { context_tokens, prefill_chunk_tokens, kv: KvFormat::F16 }
+}
+
 fn engine(toy: Toy, prefill_chunk_tokens: usize) -> Engine<Toy> {
-    Engine::new(toy, EngineConfig { context_tokens: 40, prefill_chunk_tokens }).unwrap()
+    Engine::new(toy, config(40, prefill_chunk_tokens)).unwrap()
 }
 
 fn request(prompt: &[u32], max_tokens: usize) -> Request {
@@ -286,7 +290,7 @@ fn requests_that_cannot_run_are_refused_by_name_and_number() {
 #[test]
 fn sizes_that_cannot_work_are_refused() {
     let check = |context_tokens, prefill_chunk_tokens, expected: &str| {
-        let error = Engine::new(Toy::default(), EngineConfig { context_tokens, prefill_chunk_tokens }).err().unwrap();
+        let error = Engine::new(Toy::default(), config(context_tokens, prefill_chunk_tokens)).err().unwrap();
         assert_eq!(error.to_string(), expected);
     };
     check(0, 8, "context_tokens is 0; it must be between 1 and the model's 64");

@@ -33,4 +33,4 @@ pub use self::{
     merge::Merge,
     scaled::ScaledAdapter,
 };
-pub use samara_ops::{Activation, NormKind, QkNorm};
+pub use samara_ops::{Activation, KvFormat, NormKind, QkNorm};

@@ -3,7 +3,7 @@
 //! WebGPU does not tell how much memory a device has. Where nobody else does either, an allocation that fails says so.
 
 use samara_formats::Checkpoint;
-use samara_ops::row_bytes;
+use samara_ops::{KvFormat, attention_scratch_bytes, row_bytes};
 
 use crate::{
     Config, ModelError, ScaledAdapter,
@@ -12,7 +12,7 @@ use crate::{
     names::{self, Piece, Plan},
 };
 
-/// Bytes of a value that is not quantised: of norms, keys and values, and all that is computed.
+/// Bytes of a value that is not quantised: of norms, and all that is computed.
 const VALUE_BYTES: u64 = 4;
 
 /// Device memory by owner.
@@ -24,7 +24,8 @@ pub struct DeviceMemory {
     pub adapters_bytes: u64,
     /// Keys and values for the asked context.
     pub kv_bytes: u64,
-    /// Rotations of every position, and about what one layer's chunk and one row of logits take while they are computed.
+    /// Rotations of every position, what attention puts aside, and about what one layer's chunk and one row of logits take
+    /// while they are computed.
     pub scratch_bytes: u64,
 }
 
@@ -49,6 +50,7 @@ impl DeviceMemory {
         adapters: &[ScaledAdapter],
         context_tokens: usize,
         max_chunk_tokens: usize,
+        kv: KvFormat,
     ) -> Result<Self, ModelError> {
         let plan = Plan::new(config, checkpoint);
         names::check(&plan, config, checkpoint)?;
@@ -59,7 +61,7 @@ impl DeviceMemory {
             kv_bytes: 0,
             scratch_bytes: 0,
         }
-        .with_context(config, context_tokens, max_chunk_tokens))
+        .with_context(config, context_tokens, max_chunk_tokens, kv))
     }
 
     /// All of it.
@@ -69,9 +71,9 @@ impl DeviceMemory {
     }
 
     /// The same model with another context.
-    fn with_context(self, config: &Config, context_tokens: usize, max_chunk_tokens: usize) -> Self {
+    fn with_context(self, config: &Config, context_tokens: usize, max_chunk_tokens: usize, kv: KvFormat) -> Self {
         Self {
-            kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens),
+            kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens, kv),
             scratch_bytes: scratch_bytes(config, context_tokens, max_chunk_tokens),
             ..self
         }
@@ -89,18 +91,19 @@ pub fn check_fits(
     adapters: &[ScaledAdapter],
     context_tokens: usize,
     max_chunk_tokens: usize,
+    kv: KvFormat,
     room: Room,
 ) -> Result<(), ModelError> {
     let source_name = checkpoint.source().to_owned();
     let Room { max_binding_bytes, free_bytes } = room;
-    let max_tokens = max_cache_tokens(config, max_binding_bytes);
+    let max_tokens = max_cache_tokens(config, kv, max_binding_bytes);
     if context_tokens > max_tokens {
         return Err(ModelError::ContextTooLong { source_name, context_tokens, max_tokens, max_binding_bytes });
     }
-    let needed = DeviceMemory::needed(config, checkpoint, adapters, context_tokens, max_chunk_tokens)?;
+    let needed = DeviceMemory::needed(config, checkpoint, adapters, context_tokens, max_chunk_tokens, kv)?;
     match free_bytes {
         Some(free_bytes) if needed.total_bytes() > free_bytes => {
-            let of = |n_tokens| needed.with_context(config, n_tokens, max_chunk_tokens);
+            let of = |n_tokens| needed.with_context(config, n_tokens, max_chunk_tokens, kv);
             let fitting_tokens = largest(context_tokens, |n_tokens| of(n_tokens).total_bytes() <= free_bytes);
             Err(ModelError::DoesNotFit { source_name, needed, context_tokens, free_bytes, fitting_tokens })
         }
@@ -109,8 +112,8 @@ pub fn check_fits(
 }
 
 /// The most tokens that a cache can hold: one layer's keys are one binding, and so are the rotations.
-pub fn max_cache_tokens(config: &Config, max_binding_bytes: u64) -> usize {
-    let per_token = VALUE_BYTES * config.kv_width().max(config.head_dim) as u64;
+pub fn max_cache_tokens(config: &Config, kv: KvFormat, max_binding_bytes: u64) -> usize {
+    let per_token = kv.row_bytes(&config.heads()).max(VALUE_BYTES * config.head_dim as u64);
     usize::try_from(max_binding_bytes / per_token).unwrap_or(usize::MAX)
 }
 
@@ -135,9 +138,9 @@ fn weights_bytes(plan: &Plan, checkpoint: &Checkpoint) -> u64 {
 }
 
 /// Keys and values of all layers.
-pub fn kv_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize) -> u64 {
+pub fn kv_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize, kv: KvFormat) -> u64 {
     let slots = slots_per_layer(config, context_tokens, max_chunk_tokens.min(context_tokens));
-    let slot_bytes = 2 * config.kv_width() as u64 * VALUE_BYTES;
+    let slot_bytes = 2 * kv.row_bytes(&config.heads());
     slots.fold(0, |n_bytes: u64, n_slots| n_bytes.saturating_add(slot_bytes.saturating_mul(n_slots as u64)))
 }
 
@@ -149,7 +152,8 @@ fn scratch_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize
     let heads = (2 * config.n_heads * config.head_dim) as u64 + 2 * config.kv_width() as u64;
     let n_experts = config.moe.map_or(1, |moe| moe.top_k) as u64;
     let per_token = 4 * config.d_model as u64 + heads + 3 * n_experts * config.d_ff as u64;
-    VALUE_BYTES * (rotations + n_chunk * per_token + config.vocab_size as u64)
+    let of_attention = config.n_layers as u64 * attention_scratch_bytes(&config.heads());
+    of_attention + VALUE_BYTES * (rotations + n_chunk * per_token + config.vocab_size as u64)
 }
 
 /// A number of bytes for people: "93.8 MiB".

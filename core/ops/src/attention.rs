@@ -1,19 +1,28 @@
 //! Causal attention over the KV cache, full or sliding, with grouped query heads.
 
 use crate::device::Kernels;
+use crate::kv::KvFormat;
 use crate::linear::dot;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::qk_norm_rope::{HeadShape, LayerCache};
 use crate::run::{empty, float, into_float, run};
 use crate::step::Step;
 use burn::tensor::Tensor;
-use samara_shaders::{
-    ATTENTION_F32, ATTENTION_KEYS_C64_H1, ATTENTION_KEYS_C64_H2, ATTENTION_KEYS_C64_H3, ATTENTION_KEYS_C64_H4,
-    ATTENTION_KEYS_C128_H1, ATTENTION_KEYS_C128_H2, ATTENTION_KEYS_C256_H1, AttentionParams, Kernel,
-};
+use samara_shaders::{ATTENTION, ATTENTION_KEYS, ATTENTION_TILE, AttentionParams, Kernel};
+use std::ops::Range;
 
 /// The widest head that the kernel holds.
 pub(crate) const MAX_HEAD_DIM: usize = 256;
+/// The most workgroups that share the keys of one token and head.
+const MAX_SPLITS: u32 = 16;
+/// Workgroups in all that a software adapter, which has a few cores, is given for one token.
+const WORKGROUPS_OF_SOFTWARE: u32 = 12;
+/// Rows of queries that a workgroup of `attention` takes, by variant.
+const ROWS: [u32; 3] = [1, 4, 8];
+/// Width and number of heads that the variants of `attention_keys` take.
+const HEADS: [(u32, u32); 7] = [(64, 1), (64, 2), (64, 3), (64, 4), (128, 1), (128, 2), (256, 1)];
+/// Width of heads and rows of queries that a workgroup of `attention_tile` takes, by variant.
+const TILES: [(u32, u32); 3] = [(64, 64), (128, 32), (256, 16)];
 
 /// What a layer attends to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +41,19 @@ pub struct AttentionSpec {
 #[derive(Debug, Clone, Copy)]
 struct Attention {
     kernels: Kernels,
+    format: KvFormat,
     params: AttentionParams,
+}
+
+/// Words in which the splits of one token leave their parts: a counter for each workgroup that joins them, and for each head
+/// and split the largest score, the sum of weights and the sums of values.
+pub(crate) fn n_part_words(heads: &HeadShape) -> usize {
+    heads.n_heads * (1 + MAX_SPLITS as usize * (2 + heads.head_dim.next_multiple_of(8)))
+}
+
+/// Bytes that attention needs beside each layer's keys and values.
+pub fn attention_scratch_bytes(heads: &HeadShape) -> u64 {
+    4 * n_part_words(heads) as u64
 }
 
 /// `softmax(scale * q Kᵀ) V` for the tokens of this step, whose keys and values the cache already holds.
@@ -55,29 +76,68 @@ pub fn attention(q: &Tensor<2>, cache: &LayerCache, step: &Step, spec: &Attentio
         n_slots: cache.n_slots() as u32,
         window: spec.window.map_or(u32::MAX, |window| window as u32),
         scale: spec.scale,
+        n_splits: n_splits(n_tokens, spec),
     };
-    let operation = Attention { kernels: spec.kernels, params };
+    let operation = Attention { kernels: spec.kernels, format: cache.format(), params };
     let mut inputs = vec![float(q)];
     inputs.extend(cache.buffers());
     inputs.push(step.buffer());
-    run(operation, inputs, vec![into_float(empty(q.dims(), &q.device()))]).float()
+    let y = into_float(empty(q.dims(), &q.device()));
+    if !operation.has_parts() {
+        return run(operation, inputs, vec![y]).float();
+    }
+    let mut outputs = run(operation, inputs, vec![cache.parts(), y]);
+    drop(outputs.int::<1>());
+    outputs.float()
+}
+
+/// Among how many workgroups the keys of a token are split. It is the same however many keys there are, so that a recorded
+/// launch serves them all; where there are few, some of the workgroups have nothing to do.
+fn n_splits(n_tokens: usize, spec: &AttentionSpec) -> u32 {
+    match (n_tokens, spec.kernels) {
+        (1, Kernels::Workgroup) => MAX_SPLITS,
+        (1, Kernels::Invocation) => WORKGROUPS_OF_SOFTWARE.div_ceil(spec.heads.n_kv_heads as u32).min(MAX_SPLITS),
+        _ => 1,
+    }
 }
 
 impl Attention {
-    /// The kernel, and how many heads each of its workgroups takes: as many as share their keys, up to what it is built for.
+    /// The kernel, and over how many workgroups.
     fn kernel(&self) -> (&'static Kernel, u32) {
-        let sharing = self.params.n_heads / self.params.n_kv_heads;
-        let divides = |n_heads: u32| sharing.is_multiple_of(n_heads);
-        match (self.kernels, self.params.head_dim) {
-            (Kernels::Invocation, 64) if divides(4) => (&ATTENTION_KEYS_C64_H4, 4),
-            (Kernels::Invocation, 64) if divides(3) => (&ATTENTION_KEYS_C64_H3, 3),
-            (Kernels::Invocation, 64) if divides(2) => (&ATTENTION_KEYS_C64_H2, 2),
-            (Kernels::Invocation, 64) => (&ATTENTION_KEYS_C64_H1, 1),
-            (Kernels::Invocation, 128) if divides(2) => (&ATTENTION_KEYS_C128_H2, 2),
-            (Kernels::Invocation, 128) => (&ATTENTION_KEYS_C128_H1, 1),
-            (Kernels::Invocation, 256) => (&ATTENTION_KEYS_C256_H1, 1),
-            _ => (&ATTENTION_F32, 1),
+        let AttentionParams { n_tokens, n_heads, n_kv_heads, head_dim, n_splits, .. } = self.params;
+        let sharing = n_heads / n_kv_heads;
+        let n_rows = n_tokens * sharing;
+        let of =
+            |kernels: &[&'static Kernel], variant: usize| kernels[variant * KvFormat::ALL.len() + self.format as usize];
+        if let (Kernels::Invocation, 1) = (self.kernels, n_tokens) {
+            let fits = |&(width, heads): &(u32, u32)| width == head_dim && sharing.is_multiple_of(heads);
+            if let Some(variant) = HEADS.iter().rposition(fits) {
+                return (of(&ATTENTION_KEYS, variant), n_heads / HEADS[variant].1 * n_splits);
+            }
         }
+        let tile = TILES.iter().position(|(width, _)| *width == head_dim);
+        if let (Kernels::Invocation, 2.., Some(variant)) = (self.kernels, n_tokens, tile) {
+            return (of(&ATTENTION_TILE, variant), n_kv_heads * n_rows.div_ceil(TILES[variant].1));
+        }
+        let variant = ROWS.iter().position(|rows| *rows >= n_rows).unwrap_or(ROWS.len() - 1);
+        (of(&ATTENTION, variant), n_kv_heads * n_rows.div_ceil(ROWS[variant]) * n_splits)
+    }
+
+    /// Whether its workgroups share the keys of a token.
+    fn has_parts(&self) -> bool {
+        self.kernel().0.bindings.iter().any(|binding| binding.name == "parts")
+    }
+
+    /// What the cache holds of one key head at these positions.
+    fn rows(&self, words: &[u32], positions: Range<usize>, kv_head: usize) -> Vec<f32> {
+        let AttentionParams { n_slots, head_dim, .. } = self.params;
+        let head_words = self.format.head_words(head_dim as usize);
+        let mut rows = vec![0.0; positions.len() * head_dim as usize];
+        for (position, row) in positions.zip(rows.chunks_exact_mut(head_dim as usize)) {
+            let head = kv_head * n_slots as usize + position % n_slots as usize;
+            self.format.decode(&words[head * head_words..][..head_words], row);
+        }
+        rows
     }
 
     /// One head of one token: `keys` and `values` give the cached rows of the head, oldest first.
@@ -101,25 +161,31 @@ impl Attention {
 
 impl Operation for Attention {
     fn reference(&self, inputs: &[Host<'_>], outputs: &mut [HostMut<'_>]) {
-        let (q, keys, values, step) = (inputs[0].f32(), inputs[1].f32(), inputs[2].f32(), inputs[3].u32());
+        let (q, step) = (inputs[0].f32(), inputs[3].u32());
+        let Some(y) = outputs.last_mut() else { return };
+        let n_heads = self.params.n_heads as usize;
         let head_dim = self.params.head_dim as usize;
-        let kv_width = self.params.n_kv_heads as usize * head_dim;
-        let group = (self.params.n_heads / self.params.n_kv_heads) as usize;
-        let heads = q.chunks_exact(head_dim).zip(outputs[0].f32().chunks_exact_mut(head_dim));
-        for (index, (q, y)) in heads.enumerate() {
-            let position = step[0] as usize + index / self.params.n_heads as usize;
-            let first = (position + 1).saturating_sub(self.params.window as usize);
-            let offset = index % self.params.n_heads as usize / group * head_dim;
-            let rows = (first..=position).map(|p| p % self.params.n_slots as usize * kv_width + offset);
-            let keys = rows.clone().map(|start| &keys[start..][..head_dim]);
-            let values = rows.map(|start| &values[start..][..head_dim]);
-            self.one_head(q, keys, values, y);
+        let sharing = n_heads / self.params.n_kv_heads as usize;
+        let n_tokens = q.len() / (n_heads * head_dim);
+        let seen = |token: usize| {
+            let position = step[0] as usize + token;
+            (position + 1).saturating_sub(self.params.window as usize)..position + 1
+        };
+        let all = seen(0).start..seen(n_tokens - 1).end;
+        for kv_head in 0..n_heads / sharing {
+            let read = |words: &[u32]| self.rows(words, all.clone(), kv_head);
+            let (keys, values) = (read(inputs[1].u32()), read(inputs[2].u32()));
+            for (token, head) in (0..n_tokens).flat_map(|token| (0..sharing).map(move |head| (token, head))) {
+                let range = (seen(token).start - all.start) * head_dim..(seen(token).end - all.start) * head_dim;
+                let [keys, values] = [&keys, &values].map(|rows| rows[range.clone()].chunks_exact(head_dim));
+                let start = (token * n_heads + kv_head * sharing + head) * head_dim;
+                self.one_head(&q[start..][..head_dim], keys, values, &mut y.f32()[start..][..head_dim]);
+            }
         }
     }
 
     fn launch(&self) -> Launch {
-        let (kernel, n_heads) = self.kernel();
-        let groups = u64::from(self.params.n_tokens) * u64::from(self.params.n_heads / n_heads);
-        Launch { kernel, groups, params: self.params.words() }
+        let (kernel, groups) = self.kernel();
+        Launch { kernel, groups: u64::from(groups), params: self.params.words() }
     }
 }

@@ -14,6 +14,7 @@ pub use work::Work;
 
 use crate::device::Kernels;
 use crate::glu::Activation;
+use crate::kv::KvFormat;
 use crate::norm::NormKind;
 use crate::qk_norm_rope::{HeadShape, QkNorm};
 use samara_shaders::Format;
@@ -43,8 +44,8 @@ pub enum Subject {
     Glu { activation: Activation, n_tokens: usize, d_ff: usize },
     /// [`crate::qk_norm_rope`].
     QkNormRope { norm: QkNorm, heads: HeadShape, n_tokens: usize },
-    /// [`crate::attention`] of one token that sees `n_keys` keys, its own among them.
-    Attention { kernels: Kernels, heads: HeadShape, n_keys: usize },
+    /// [`crate::attention`] of tokens of which the last sees `n_keys` keys, its own among them.
+    Attention { kernels: Kernels, kv: KvFormat, heads: HeadShape, n_tokens: usize, n_keys: usize },
     /// [`crate::penalise`] of every 37th token.
     Penalise { vocab_size: usize },
     /// [`crate::greedy`].
@@ -112,7 +113,9 @@ impl Subject {
             | Self::AddNorm { n_tokens, width, .. } => format!("{n_tokens} x {width}"),
             Self::Glu { n_tokens, d_ff, .. } => format!("{n_tokens} x {d_ff}"),
             Self::QkNormRope { n_tokens, heads, .. } => format!("{n_tokens} x {}", heads_of(heads)),
-            Self::Attention { n_keys, heads, .. } => format!("{n_keys} keys, {}", heads_of(heads)),
+            Self::Attention { kv, heads, n_tokens, n_keys, .. } => {
+                format!("{n_tokens} x {n_keys} keys in {kv}, {}", heads_of(heads))
+            }
             Self::Penalise { vocab_size } | Self::Greedy { vocab_size } | Self::Sample { vocab_size } => {
                 format!("{vocab_size} logits")
             }

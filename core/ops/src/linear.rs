@@ -20,8 +20,9 @@ const MATMUL_TILE_EDGE: u32 = 32;
 /// Rows that an invocation of `matvec_tile` takes, and how many invocations a workgroup has.
 const MATVEC_TILE_ROWS: u32 = 8;
 const MATVEC_TILES_PER_GROUP: u64 = 16;
-/// Tokens and rows that an invocation of `matmul_tile` takes, and how many invocations a workgroup has.
-const MATMUL_TILE_TOKENS: u32 = 8;
+/// Tokens and rows that an invocation of `matmul_tile` takes, and how many invocations a workgroup has. Larger tiles reuse more
+/// of what they read; these take two to three seconds to compile on a software adapter, which keeps them on disk.
+const MATMUL_TILE_TOKENS: u32 = 16;
 const MATMUL_TILE_ROWS: u32 = 16;
 const MATMUL_TILES_PER_GROUP: u64 = 8;
 

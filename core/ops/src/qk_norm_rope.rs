@@ -1,11 +1,13 @@
 //! What lies between the fused QKV product and attention: QK-norm, clipping, RoPE and the write to the KV cache.
 
+use crate::attention::n_part_words;
+use crate::kv::KvFormat;
 use crate::operation::{Host, HostMut, Launch, Operation};
-use crate::run::{Buffer, empty, float, into_float, run};
+use crate::run::{Buffer, empty, float, int, into_float, into_int, run};
 use crate::step::Step;
 use crate::weight::vector;
-use burn::tensor::{DType, Device, Tensor};
-use samara_shaders::{QK_NORM_ROPE_FULL, QK_NORM_ROPE_NONE, QK_NORM_ROPE_PER_HEAD, QkNormRopeParams};
+use burn::tensor::{DType, Device, Int, Tensor};
+use samara_shaders::{QK_NORM_ROPE, QkNormRopeParams};
 
 /// How a projection divides into heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,15 +52,19 @@ pub struct RopeTable(Tensor<2>);
 #[derive(Debug, Clone)]
 pub struct LayerCache {
     n_slots: usize,
-    width: usize,
-    /// Keys and values `[n_slots, K * C]`; away while an operation writes them.
-    tensors: Option<[Tensor<2>; 2]>,
+    heads: HeadShape,
+    format: KvFormat,
+    /// The words of keys and values, head by head and in each slot by slot; away while an operation writes them.
+    tensors: Option<[Tensor<1, Int>; 2]>,
+    /// Where workgroups that share a token's keys leave their parts; see `splits.wgsl`.
+    parts: Tensor<1, Int>,
 }
 
 /// One launch over all tokens.
 #[derive(Debug, Clone, Copy)]
 struct QkNormRope {
     norm: QkNorm,
+    format: KvFormat,
     params: QkNormRopeParams,
 }
 
@@ -99,9 +105,11 @@ impl RopeTable {
 
 impl LayerCache {
     /// Room for `n_slots` positions.
-    pub fn new(n_slots: usize, heads: &HeadShape, device: &Device) -> Self {
-        let zeros = || Tensor::zeros([n_slots, heads.kv_width()], (device, DType::F32));
-        Self { n_slots, width: heads.kv_width(), tensors: Some([zeros(), zeros()]) }
+    pub fn new(n_slots: usize, heads: &HeadShape, format: KvFormat, device: &Device) -> Self {
+        let n_words = n_slots * heads.n_kv_heads * format.head_words(heads.head_dim);
+        let zeros = || Tensor::zeros([n_words], (device, DType::U32));
+        let parts = Tensor::zeros([n_part_words(heads)], (device, DType::U32));
+        Self { n_slots, heads: *heads, format, tensors: Some([zeros(), zeros()]), parts }
     }
 
     /// How many positions it holds.
@@ -109,23 +117,34 @@ impl LayerCache {
         self.n_slots
     }
 
+    /// How its numbers lie in memory.
+    pub fn format(&self) -> KvFormat {
+        self.format
+    }
+
     /// Bytes in device memory.
     pub fn n_bytes(&self) -> u64 {
-        8 * self.n_slots as u64 * self.width as u64
+        2 * self.n_slots as u64 * self.format.row_bytes(&self.heads)
     }
 
     /// Keys and values, to be read.
     pub(crate) fn buffers(&self) -> Vec<Buffer> {
-        self.tensors.iter().flatten().map(float).collect()
+        self.tensors.iter().flatten().map(int).collect()
+    }
+
+    /// Room for the parts of splits.
+    pub(crate) fn parts(&self) -> Buffer {
+        int(&self.parts)
     }
 
     /// Keys and values, given away so that they can be written without a copy.
     fn take(&mut self) -> Vec<Buffer> {
-        self.tensors.take().into_iter().flatten().map(into_float).collect()
+        self.tensors.take().into_iter().flatten().map(into_int).collect()
     }
 }
 
-/// Normed, clipped and rotated queries; keys (likewise) and clipped values go to the cache's slots of this step.
+/// Normed, clipped and rotated queries; keys (likewise) and clipped values go to the cache's slots of this step,
+/// rounded to its format.
 ///
 /// # Shapes
 /// - qkv `[T, (H + 2K) * C]`
@@ -149,7 +168,7 @@ pub fn qk_norm_rope(
     written.extend(cache.take());
     let mut outputs = run(operation, inputs, written);
     let q = outputs.float();
-    cache.tensors = Some([outputs.float(), outputs.float()]);
+    cache.tensors = Some([outputs.int(), outputs.int()]);
     q
 }
 
@@ -173,7 +192,7 @@ impl QkNormRope {
             eps: spec.eps,
             clip: spec.clip.unwrap_or(f32::MAX),
         };
-        Self { norm: spec.norm, params }
+        Self { norm: spec.norm, format: cache.format(), params }
     }
 
     /// One row of queries or keys: norm, clip and rotate.
@@ -203,6 +222,17 @@ impl QkNormRope {
         1.0 / (squares / x.len() as f32 + self.params.eps).sqrt()
     }
 
+    /// Stores the heads of one slot.
+    fn put(&self, row: &[f32], slot: usize, words: &mut [u32]) {
+        let head_dim = self.params.head_dim as usize;
+        let head_words = self.format.head_words(head_dim);
+        for (head, slots) in
+            row.chunks_exact(head_dim).zip(words.chunks_exact_mut(self.params.n_slots as usize * head_words))
+        {
+            self.format.encode(head, &mut slots[slot * head_words..][..head_words]);
+        }
+    }
+
     fn clip(&self, x: f32) -> f32 {
         x.clamp(-self.params.clip, self.params.clip)
     }
@@ -220,24 +250,28 @@ impl Operation for QkNormRope {
             QkNorm::PerHead => weight.split_at(head_dim),
         };
         let [q_out, keys, values] = outputs else { return };
+        let (mut rotated, mut clipped) = (vec![0.0; kv_width], vec![0.0; kv_width]);
         for (token, row) in qkv.chunks_exact(q_width + 2 * kv_width).enumerate() {
             let position = step[0] as usize + token;
             let rope = &rope[position * head_dim..][..head_dim];
-            let slot = position % self.params.n_slots as usize * kv_width;
+            let slot = position % self.params.n_slots as usize;
             let (q, kv) = row.split_at(q_width);
             let (k, v) = kv.split_at(kv_width);
             self.rotate(q, q_weight, rope, &mut q_out.f32()[token * q_width..][..q_width]);
-            self.rotate(k, k_weight, rope, &mut keys.f32()[slot..][..kv_width]);
-            values.f32()[slot..][..kv_width].iter_mut().zip(v).for_each(|(y, v)| *y = self.clip(*v));
+            self.rotate(k, k_weight, rope, &mut rotated);
+            clipped.iter_mut().zip(v).for_each(|(y, v)| *y = self.clip(*v));
+            self.put(&rotated, slot, keys.u32());
+            self.put(&clipped, slot, values.u32());
         }
     }
 
     fn launch(&self) -> Launch {
-        let kernel = match self.norm {
-            QkNorm::None => &QK_NORM_ROPE_NONE,
-            QkNorm::Full => &QK_NORM_ROPE_FULL,
-            QkNorm::PerHead => &QK_NORM_ROPE_PER_HEAD,
+        let norm = match self.norm {
+            QkNorm::None => 0,
+            QkNorm::Full => 1,
+            QkNorm::PerHead => 2,
         };
+        let kernel = QK_NORM_ROPE[norm * KvFormat::ALL.len() + self.format as usize];
         Launch { kernel, groups: 3 * u64::from(self.params.n_tokens), params: self.params.words() }
     }
 }

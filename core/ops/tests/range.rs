@@ -88,3 +88,25 @@ fn sixteen_bit_weights_keep_their_extremes() {
         }
     });
 }
+
+/// A cache in f16 rounds to the nearest, ties to even, and keeps finite values finite: bit for bit the same everywhere.
+#[test]
+fn keys_and_values_in_f16_are_rounded_alike() {
+    let heads = HeadShape { n_heads: 1, n_kv_heads: 1, head_dim: 8 };
+    let step_of_one = 1.0 / 1024.0;
+    let values = [1e6, -7e4, 65519.9, 1.0 + 0.5 * step_of_one, 1.0 + 1.5 * step_of_one, 3e-8, -1e-9, 6.1e-5];
+    let expected = values.map(|value: f32| half::f16::from_f32(value.clamp(-65504.0, 65504.0)).to_f32());
+    on_each(|open| {
+        let device = &open.device;
+        let rope = RopeTable::new(&[0.0; 4], 1.0, 1, device);
+        let mut cache = LayerCache::new(1, &heads, KvFormat::F16, device);
+        let spec = QkSpec { heads, norm: QkNorm::None, eps: 0.0, clip: None };
+        let mut now = Step::new(1, device);
+        now.set(0, &[0], 0.0);
+        // Queries, keys and values are the same; with one key its value comes out.
+        let qkv = matrix(&values.repeat(3), 1, device);
+        let q = qk_norm_rope(&qkv, &vector(&[1.0], device), &rope, &now, &mut cache, &spec);
+        let spec = AttentionSpec { heads, window: None, scale: 1.0, kernels: open.kernels };
+        assert_eq!(read(attention(&q, &cache, &now, &spec)), expected, "on {}", open.name);
+    });
+}

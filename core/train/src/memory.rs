@@ -3,7 +3,7 @@
 //! Activations are counted operation by operation, as the tape keeps them: what no gradient reads is not there.
 
 use samara_formats::Checkpoint;
-use samara_model::{Config, DeviceMemory, NormPlacement, Site};
+use samara_model::{Config, DeviceMemory, KvFormat, NormPlacement, Site};
 use serde::Serialize;
 
 use crate::config::{AdapterKind, RunConfig};
@@ -39,7 +39,7 @@ impl MemoryPlan {
         checkpoint: &Checkpoint,
         max_length: usize,
     ) -> Result<Self, TrainError> {
-        let stored = DeviceMemory::needed(model, checkpoint, &[], 1, 1)?.weights_bytes;
+        let stored = DeviceMemory::needed(model, checkpoint, &[], 1, 1, KvFormat::F32)?.weights_bytes;
         let n_parameters: u64 = checkpoint.tensors().map(|tensor| tensor.shape.iter().product::<usize>() as u64).sum();
         let is_full = config.adapter.kind == AdapterKind::Full;
         let n_trained = if is_full { n_parameters } else { adapter_values(config, model)? };

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use golden::Golden;
 use samara_engine::LanguageModel;
 use samara_formats::{Checkpoint, GgufValue, Metadata, peft::LoraAdapter};
-use samara_model::{Config, Decoder, DeviceMemory, Merge, ScaledAdapter, Want, gguf_adapter};
+use samara_model::{Config, Decoder, DeviceMemory, KvFormat, Merge, ScaledAdapter, Want, gguf_adapter};
 use samara_ops::{
     Choice, IGNORE, counts,
     device::{self, DeviceChoice, Limits, OpenDevice},
@@ -104,7 +104,7 @@ fn bytes_of_adapters_are_told_before_they_are_taken() {
         let dora = scaled(made::as_dora(&loras[0].adapter), 1.0);
         for adapters in [&loras[..], &[dora]] {
             let model = load(&checkpoint, open)?.with_scaled(adapters)?;
-            let told = DeviceMemory::needed(model.config(), &checkpoint, adapters, CAPACITY, 8)?;
+            let told = DeviceMemory::needed(model.config(), &checkpoint, adapters, CAPACITY, 8, KvFormat::F32)?;
             ensure!(told.adapters_bytes == model.adapters_bytes(), "{told:?}, adapters {}", model.adapters_bytes());
             ensure!(told.weights_bytes == model.n_bytes(), "{told:?}, weights {}", model.n_bytes());
         }
@@ -195,7 +195,7 @@ fn check_export(checkpoint: &Checkpoint) -> Result<()> {
 
 /// Launches of the last token, and what was chosen after each position from the third decode step on.
 fn decode(model: &Decoder, golden: &Golden, choice: &Choice) -> Result<(u64, Vec<(usize, u32)>)> {
-    let mut cache = Decoder::new_cache(model, CAPACITY, 8);
+    let mut cache = Decoder::new_cache(model, CAPACITY, 8, KvFormat::F32);
     Decoder::append(model, golden.first(8)?, &mut cache);
     let (mut launches, mut chosen) = (0, Vec::new());
     for (position, token) in golden.ids.chunks(1).enumerate().skip(8).take(16) {
@@ -249,7 +249,7 @@ fn load(checkpoint: &Checkpoint, open: &OpenDevice) -> Result<Decoder> {
 
 /// `[T, V]` in one pass.
 fn logits(model: &Decoder, ids: &[u32]) -> Result<Vec<f32>> {
-    let mut cache = Decoder::new_cache(model, CAPACITY, CAPACITY);
+    let mut cache = Decoder::new_cache(model, CAPACITY, CAPACITY, KvFormat::F32);
     Ok(pollster::block_on(read_f32(model.forward(ids, &mut cache, Want::All)))?)
 }
 

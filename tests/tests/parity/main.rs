@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result, ensure};
 use golden::Golden;
 use samara_engine::LanguageModel;
-use samara_model::{Attention, Decoder, DeviceMemory, KvCache, NormPlacement, Want};
+use samara_model::{Attention, Decoder, DeviceMemory, KvCache, KvFormat, NormPlacement, Want};
 use samara_ops::{
     Adjustment, Choice, Draw, counts,
     device::{self, DeviceChoice, Limits, OpenDevice},
@@ -50,7 +50,7 @@ fn chunks_across_the_window_give_the_logits_of_one_pass() {
     check_all(golden::miniatures(), |model, golden, _| {
         for chunk in [1, 3, 8, 16] {
             for n_tokens in border_lengths(model) {
-                let mut cache = model.new_cache(CAPACITY, chunk);
+                let mut cache = model.new_cache(CAPACITY, chunk, KvFormat::F32);
                 let ids = golden.first(n_tokens)?;
                 let logits = feed(model, &mut cache, ids, Want::All)?;
                 golden
@@ -63,11 +63,23 @@ fn chunks_across_the_window_give_the_logits_of_one_pass() {
     });
 }
 
+/// A rounding to f16 moves a key or a value by at most 2^-11 of itself; sixteen times that is allowed for what layers make
+/// of it.
+#[test]
+fn keys_and_values_in_f16_hardly_move_the_logits() {
+    const ALLOWED: f32 = 16.0 / 2048.0;
+    check_all(golden::miniatures(), |model, golden, _| {
+        let mut cache = model.new_cache(CAPACITY, 8, KvFormat::F16);
+        let logits = feed(model, &mut cache, golden.first(17)?, Want::Last)?;
+        golden.check_within(ALLOWED, 16..17, &logits)
+    });
+}
+
 #[test]
 fn the_last_row_alone_is_the_last_of_all_rows() {
     check_all(golden::miniatures(), |model, golden, _| {
         for n_tokens in [1, 2, 17] {
-            let mut cache = model.new_cache(CAPACITY, CAPACITY);
+            let mut cache = model.new_cache(CAPACITY, CAPACITY, KvFormat::F32);
             let logits = feed(model, &mut cache, golden.first(n_tokens)?, Want::Last)?;
             golden.check(n_tokens - 1..n_tokens, &logits)?;
         }
@@ -79,7 +91,7 @@ fn the_last_row_alone_is_the_last_of_all_rows() {
 fn going_back_and_on_gives_the_logits_of_a_fresh_start() {
     check_all(golden::miniatures(), |model, golden, _| {
         for (n_kept, n_wrong) in [(5, 4), (8, 8), (9, 3), (17, 8), (24, 1)] {
-            let mut cache = model.new_cache(CAPACITY, 8);
+            let mut cache = model.new_cache(CAPACITY, 8, KvFormat::F32);
             feed(model, &mut cache, golden.first(n_kept)?, Want::Last)?;
             feed(model, &mut cache, golden.first(n_wrong)?, Want::Last)?;
             ensure!(cache.rewind(n_kept), "cannot go back from {} to {n_kept}", n_kept + n_wrong);
@@ -96,7 +108,7 @@ fn going_back_and_on_gives_the_logits_of_a_fresh_start() {
 #[test]
 fn a_cache_that_cannot_go_back_starts_over() {
     check_all(golden::miniatures(), |model, golden, _| {
-        let mut cache = model.new_cache(CAPACITY, 3);
+        let mut cache = model.new_cache(CAPACITY, 3, KvFormat::F32);
         feed(model, &mut cache, &golden.ids, Want::Last)?;
         let slides = model.config().attention.iter().any(|kind| *kind != Attention::Full);
         ensure!(cache.can_rewind(5) != slides, "what a ring overwrote is gone");
@@ -109,7 +121,7 @@ fn a_cache_that_cannot_go_back_starts_over() {
 #[test]
 fn chunks_appended_without_logits_fill_the_cache_all_the_same() {
     check_all(golden::miniatures(), |model, golden, _| {
-        let mut cache = model.new_cache(CAPACITY, 8);
+        let mut cache = model.new_cache(CAPACITY, 8, KvFormat::F32);
         for chunk in golden.first(16)?.chunks(8) {
             model.append(chunk, &mut cache);
         }
@@ -122,10 +134,12 @@ fn chunks_appended_without_logits_fill_the_cache_all_the_same() {
 #[test]
 fn bytes_told_before_loading_are_those_taken() {
     check_all(golden::miniatures(), |model, golden, _| {
-        let told = DeviceMemory::needed(model.config(), &golden.checkpoint()?, &[], CAPACITY, 8)?;
-        let cache = model.new_cache(CAPACITY, 8);
-        ensure!(told.kv_bytes == cache.n_bytes() as u64, "{told:?}, cache {}", cache.n_bytes());
-        ensure!(told.weights_bytes == model.n_bytes(), "{told:?}, weights {}", model.n_bytes());
+        for kv in KvFormat::ALL {
+            let told = DeviceMemory::needed(model.config(), &golden.checkpoint()?, &[], CAPACITY, 8, kv)?;
+            let cache = model.new_cache(CAPACITY, 8, kv);
+            ensure!(told.kv_bytes == cache.n_bytes() as u64, "{told:?}, cache {}", cache.n_bytes());
+            ensure!(told.weights_bytes == model.n_bytes(), "{told:?}, weights {}", model.n_bytes());
+        }
         Ok(())
     });
 }
@@ -141,7 +155,9 @@ fn a_decode_step_is_one_submit_one_readback_and_a_fixed_list_of_launches() {
         let logits_launches = (config.n_layers * (9 + norms + experts) + 3) as u64;
         let gpu = open.adapter.is_some();
         for (choice, launches, uploads) in choices() {
-            let mut cache = model.new_cache(CAPACITY, 8);
+            // The golden logits ask for all of f32; counts are those of any format.
+            let kv = if choice.draw.is_none() { KvFormat::F32 } else { KvFormat::F16 };
+            let mut cache = model.new_cache(CAPACITY, 8, kv);
             feed(model, &mut cache, golden.first(8)?, Want::Last)?;
             for (position, token) in golden.ids.chunks(1).enumerate().skip(8).take(24) {
                 let before = counts::read();
@@ -176,7 +192,7 @@ fn choices() -> [(Choice, u64, u64); 3] {
 fn the_likeliest_token_is_that_of_the_official_implementation() {
     check_all(golden::miniatures(), |model, golden, _| {
         let [(greedy, ..), _, _] = choices();
-        let mut cache = model.new_cache(CAPACITY, 8);
+        let mut cache = model.new_cache(CAPACITY, 8, KvFormat::F32);
         pollster::block_on(LanguageModel::append(model, golden.first(8)?, &mut cache))?;
         let picked = pollster::block_on(LanguageModel::pick(model, &golden.ids[8..13], &mut cache, &greedy))??;
         golden.check_likeliest(12, picked)
@@ -184,7 +200,7 @@ fn the_likeliest_token_is_that_of_the_official_implementation() {
 }
 
 fn one_pass(model: &Decoder, golden: &Golden, _: &OpenDevice) -> Result<()> {
-    let mut cache = model.new_cache(CAPACITY, CAPACITY);
+    let mut cache = model.new_cache(CAPACITY, CAPACITY, KvFormat::F32);
     let logits = feed(model, &mut cache, &golden.ids, Want::All)?;
     golden.check(0..golden.ids.len(), &logits)
 }

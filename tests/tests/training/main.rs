@@ -15,7 +15,7 @@ use burn::tensor::Tensor;
 use golden::Golden;
 use samara_data::Batch;
 use samara_formats::peft::{AdapterConfig, LoraAdapter};
-use samara_model::{Adapter, Decoder, Site, TensorRows, Want};
+use samara_model::{Adapter, Decoder, KvFormat, Site, TensorRows, Want};
 use samara_ops::{
     Choice,
     device::{self, DeviceChoice, Limits, OpenDevice},
@@ -185,7 +185,7 @@ fn a_dora_that_was_trained_picks_the_same_tokens_when_its_step_is_replayed() {
 
         let model = trainer.learner().model();
         let choice = Choice { adjustments: Vec::new(), limit: model.config().vocab_size, draw: None };
-        let [mut picking, mut forward] = [model.new_cache(16, 1), model.new_cache(16, 1)];
+        let [mut picking, mut forward] = [model.new_cache(16, 1, KvFormat::F32), model.new_cache(16, 1, KvFormat::F32)];
         let mut token = golden.rows("curve.0.")?[0][0];
         for _ in 0..12 {
             let picked = pollster::block_on(read_picked(model.pick(&[token], &mut picking, &choice)))??.token;
@@ -201,10 +201,10 @@ fn a_dora_that_was_trained_picks_the_same_tokens_when_its_step_is_replayed() {
 fn loss_over_caches(golden: &Golden, model: &Decoder) -> Result<f32> {
     let [ids, positions, labels] = golden.rows("")?;
     let (mut sum, mut n_labels) = (0.0, 0);
-    let mut cache = model.new_cache(64, 1);
+    let mut cache = model.new_cache(64, 1, KvFormat::F32);
     for ((id, position), label) in ids.iter().zip(&positions).zip(&labels) {
         if *position == 0 {
-            cache = model.new_cache(64, 1);
+            cache = model.new_cache(64, 1, KvFormat::F32);
         }
         let logits = pollster::block_on(read_f32(model.forward(&[*id], &mut cache, Want::Last)))?;
         if *label != samara_ops::IGNORE {

@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::synthetic::{BlockType, Synthetic};
 use crate::Exit;
 use crate::adapters::{AdapterArgs, AdapterReport};
-use crate::args::{DeviceArgs, ModelArgs};
+use crate::args::{DeviceArgs, KvArgs, ModelArgs};
 use crate::console::Console;
 use crate::progress::Bar;
 use crate::{loading, output};
@@ -53,6 +53,8 @@ pub(super) struct ModelBenchArgs {
     /// Tokens of the prompt computed at a time
     #[arg(long, value_name = "TOKENS", default_value_t = 64, value_parser = at_least_one())]
     prefill_chunk: usize,
+    #[command(flatten)]
+    kv: KvArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -124,7 +126,8 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
     let load_s = start.elapsed().as_secs_f64();
     let pipelines_at_load = counts::pipelines();
     let (weights_device_bytes, adapters_device_bytes) = (decoder.n_bytes(), decoder.adapters_bytes());
-    let engine = Engine::new(decoder, EngineConfig { context_tokens, prefill_chunk_tokens: args.prefill_chunk })?;
+    let sizes = EngineConfig { context_tokens, prefill_chunk_tokens: args.prefill_chunk, kv: args.kv.kv.into() };
+    let engine = Engine::new(decoder, sizes)?;
     let mut bench = Bench { engine, next_seed: 1 };
     bench.run(1, 1)?;
     let first_token_s = start.elapsed().as_secs_f64();
@@ -167,41 +170,54 @@ fn context_needed(args: &ModelBenchArgs) -> usize {
     (longest(&args.prompts) + 2).max(longest(&args.contexts) + args.tokens + 2)
 }
 
+/// A shape to measure: tokens that go in, tokens that come out, and those whose time counts.
+struct Case {
+    n_tokens: usize,
+    n_generated: usize,
+    n_timed: usize,
+    seconds: fn(&Run) -> f64,
+    rates: Vec<f64>,
+}
+
+impl Case {
+    fn prompt(n_tokens: usize) -> Self {
+        Self { n_tokens, n_generated: 1, n_timed: n_tokens, seconds: |run| run.prompt_s, rates: Vec::new() }
+    }
+
+    /// One token more is generated than counts, for the first belongs to the prompt.
+    fn generation(n_tokens: usize, n_timed: usize) -> Self {
+        Self { n_tokens, n_generated: n_timed + 1, n_timed, seconds: |run| run.generation_s, rates: Vec::new() }
+    }
+}
+
 struct Bench {
     engine: Engine,
     next_seed: u64,
 }
 
 impl Bench {
-    /// Rates of all prompts and contexts, and the counts of a generation.
+    /// Rates of all prompts and contexts, which take turns, and the counts of a generation.
     fn rates(&mut self, args: &ModelBenchArgs) -> anyhow::Result<(Vec<Rate>, Vec<Rate>, Stats)> {
         let bar = Bar::steps("measuring");
-        let n_steps = (args.prompts.len() + args.contexts.len()) * (args.repetitions + 1);
-        let (mut done, mut stats) = (0, Stats::default());
-        let mut measure = |bench: &mut Self, n_prompt, n_generated, seconds: fn(&Run) -> f64, n_timed: usize| {
-            let mut rates = Vec::new();
-            for repetition in 0..=args.repetitions {
-                let run = bench.run(n_prompt, n_generated)?;
-                stats = run.stats;
-                // The first is there to compile what this shape needs.
-                if repetition > 0 {
-                    rates.push(n_timed as f64 / seconds(&run));
+        let mut cases: Vec<Case> = args.prompts.iter().map(|&n_tokens| Case::prompt(n_tokens)).collect();
+        cases.extend(args.contexts.iter().map(|&n_tokens| Case::generation(n_tokens, args.tokens)));
+        let n_steps = (cases.len() * (args.repetitions + 1)) as u64;
+        let (mut n_done, mut stats) = (0, Stats::default());
+        for round in 0..=args.repetitions {
+            for case in &mut cases {
+                let run = self.run(case.n_tokens.max(1), case.n_generated)?;
+                // The first round is there to compile what each shape needs.
+                if round > 0 {
+                    case.rates.push(case.n_timed as f64 / (case.seconds)(&run));
                 }
-                done += 1;
-                bar.set(done, Some(n_steps as u64));
+                stats = run.stats;
+                n_done += 1;
+                bar.set(n_done, Some(n_steps));
             }
-            anyhow::Ok(rates)
-        };
-        let mut prompts = Vec::new();
-        for &n_tokens in &args.prompts {
-            prompts.push(Rate::new(n_tokens, measure(self, n_tokens, 1, |run| run.prompt_s, n_tokens)?));
         }
-        let mut generation = Vec::new();
-        for &n_tokens in &args.contexts {
-            let rates = measure(self, n_tokens.max(1), args.tokens + 1, |run| run.generation_s, args.tokens)?;
-            generation.push(Rate::new(n_tokens, rates));
-        }
-        Ok((prompts, generation, stats))
+        let mut rates = cases.into_iter().map(|case| Rate::new(case.n_tokens, case.rates));
+        let prompts = rates.by_ref().take(args.prompts.len()).collect();
+        Ok((prompts, rates.collect(), stats))
     }
 
     /// Continues a random prompt greedily; the first token belongs to the prompt.

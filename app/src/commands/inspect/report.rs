@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use samara_chat::{ChatError, Config, Dialect, ScaledAdapter, SessionConfig};
+use samara_chat::{ChatError, Config, Dialect, KvFormat, ScaledAdapter, SessionConfig};
 use samara_formats::{Checkpoint, Metadata};
 use samara_model::{Attention, DeviceMemory, NormPlacement};
 
@@ -17,6 +17,7 @@ pub(super) fn of(
     checkpoint: &Checkpoint,
     adapters: &[ScaledAdapter],
     context: Option<usize>,
+    kv: KvFormat,
 ) -> anyhow::Result<Report> {
     let config = Config::from_checkpoint(checkpoint).map_err(ChatError::from)?;
     let dialect = Dialect::from_checkpoint(checkpoint)?;
@@ -34,7 +35,7 @@ pub(super) fn of(
         tokenizer: tokenizer(checkpoint, &dialect),
         template,
         template_error,
-        memory: memory(checkpoint, &config, adapters, context_tokens)?,
+        memory: memory(checkpoint, &config, adapters, context_tokens, kv)?,
         config: config_report(&config),
     })
 }
@@ -111,12 +112,14 @@ fn memory(
     config: &Config,
     adapters: &[ScaledAdapter],
     context_tokens: usize,
+    kv: KvFormat,
 ) -> Result<MemoryReport, ChatError> {
     // Sliding layers keep a chunk of the prompt beside their window.
     let chunk_tokens = SessionConfig::default().prefill_chunk_tokens;
-    let needed = DeviceMemory::needed(config, checkpoint, adapters, context_tokens, chunk_tokens)?;
+    let needed = DeviceMemory::needed(config, checkpoint, adapters, context_tokens, chunk_tokens, kv)?;
     Ok(MemoryReport {
         context_tokens,
+        kv: kv.name(),
         weights_device_bytes: needed.weights_bytes,
         adapters_device_bytes: needed.adapters_bytes,
         kv_device_bytes: needed.kv_bytes,

@@ -53,15 +53,23 @@ pub(super) fn of(report: &Report) -> String {
         (
             "memory",
             format!(
-                "{} for weights,{} {} for {} tokens, {} to compute in",
+                "{} for weights,{} {} for {} tokens in {}, {} to compute in",
                 bytes(memory.weights_device_bytes),
                 adapters(memory),
                 bytes(memory.kv_device_bytes),
                 memory.context_tokens,
+                memory.kv,
                 bytes(memory.scratch_device_bytes)
             ),
         ),
     ]);
+    if memory.context_tokens > config.context_length {
+        let note = format!(
+            "{} tokens are more than the model was made for; other commands refuse such a --context",
+            memory.context_tokens
+        );
+        facts.push(("note", note));
+    }
     output::facts(&facts)
 }
 

@@ -4,7 +4,7 @@ use samara_formats::{Checkpoint, HuggingFaceFiles};
 use serde_json::{Value, json};
 
 use super::{MatrixPlan, Plan, RowOrder, check};
-use crate::{Config, DeviceMemory};
+use crate::{Config, DeviceMemory, KvFormat};
 
 type Shapes = Vec<(String, Vec<usize>)>;
 
@@ -232,10 +232,12 @@ fn stacked_experts_alternate_gate_and_up() {
 fn memory_is_told_before_loading() {
     let checkpoint = checkpoint(&config("olmo2"), &published("olmo2"));
     let config = Config::from_checkpoint(&checkpoint).unwrap();
-    let memory = DeviceMemory::needed(&config, &checkpoint, &[], 100, 8).unwrap();
+    let memory = DeviceMemory::needed(&config, &checkpoint, &[], 100, 8, KvFormat::F32).unwrap();
     let n_values: usize = published("olmo2").iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
     assert_eq!(memory.weights_bytes, 4 * n_values as u64);
     assert_eq!(memory.kv_bytes, 4 * 2 * 2 * 8 * 100);
+    let halves = DeviceMemory::needed(&config, &checkpoint, &[], 100, 8, KvFormat::F16).unwrap();
+    assert_eq!((halves.kv_bytes, halves.weights_bytes), (memory.kv_bytes / 2, memory.weights_bytes));
 }
 
 #[test]
@@ -244,8 +246,8 @@ fn sliding_layers_take_memory_for_their_window_only() {
     text["sliding_window"] = json!(16);
     let config = Config::from_huggingface("config.json", &text).unwrap();
     let bytes_per_slot = 4 * 2 * 8 * 2;
-    assert_eq!(crate::memory::kv_bytes(&config, 1000, 8), bytes_per_slot * 24);
-    assert_eq!(crate::memory::kv_bytes(&config, 10, 8), bytes_per_slot * 10);
+    assert_eq!(crate::memory::kv_bytes(&config, 1000, 8, KvFormat::F32), bytes_per_slot * 24);
+    assert_eq!(crate::memory::kv_bytes(&config, 10, 8, KvFormat::F32), bytes_per_slot * 10);
 }
 
 fn n_out(matrix: &MatrixPlan) -> usize {

@@ -8,12 +8,12 @@ use crate::device::{Kernels, OpenDevice};
 use crate::embed::embed;
 use crate::glu::{Activation, glu};
 use crate::greedy::greedy;
+use crate::kv::KvFormat;
 use crate::linear::linear;
 use crate::moe::{moe_combine, moe_linear, moe_route};
 use crate::norm::{Norm, NormKind, add_norm, norm, norm_add};
 use crate::penalise::{Adjustment, Adjustments, penalise};
 use crate::qk_norm_rope::{HeadShape, LayerCache, QkNorm, QkSpec, RopeTable, qk_norm_rope};
-use crate::readback::last_row;
 use crate::sample::{Draw, sample};
 use crate::step::Step;
 use crate::weight::{Weight, vector};
@@ -75,11 +75,13 @@ pub(super) fn of(subject: &Subject, open: &OpenDevice, cold_bytes: u64) -> Launc
         }
         Subject::Glu { activation, n_tokens, d_ff } => gating(activation, n_tokens, d_ff, device),
         Subject::QkNormRope { norm, heads, n_tokens } => {
-            let mut keys = Keys::new(norm, heads, n_tokens, device);
+            let mut keys = Keys::new(norm, heads, KvFormat::F16, n_tokens, device);
             let step = step(0, n_tokens, 1, device);
             Box::new(move || Output::of(keys.append(&step)))
         }
-        Subject::Attention { kernels, heads, n_keys } => attending(kernels, heads, n_keys, device),
+        Subject::Attention { kernels, kv, heads, n_tokens, n_keys } => {
+            attending(kernels, kv, heads, n_tokens, n_keys, device)
+        }
         Subject::Penalise { vocab_size } => penalising(vocab_size, device),
         Subject::Greedy { vocab_size } => {
             let logits = logits(vocab_size, device);
@@ -108,10 +110,18 @@ fn gating(activation: Activation, n_tokens: usize, d_ff: usize, device: &Device)
     Box::new(move || Output::of(glu(&x, activation)))
 }
 
-fn attending(kernels: Kernels, heads: HeadShape, n_keys: usize, device: &Device) -> Launches {
-    let mut keys = Keys::new(QkNorm::Full, heads, n_keys, device);
-    let q = last_row(&keys.append(&step(0, n_keys, 1, device)));
-    let step = step(n_keys - 1, 1, 1, device);
+fn attending(
+    kernels: Kernels,
+    kv: KvFormat,
+    heads: HeadShape,
+    n_tokens: usize,
+    n_keys: usize,
+    device: &Device,
+) -> Launches {
+    let mut keys = Keys::new(QkNorm::Full, heads, kv, n_keys, device);
+    drop(keys.append(&step(0, n_keys, 1, device)));
+    let q = fill::matrix(10, n_tokens, heads.q_width(), device);
+    let step = step(n_keys - n_tokens, n_tokens, 1, device);
     let spec = AttentionSpec { heads, window: None, scale: 1.0 / (heads.head_dim as f32).sqrt(), kernels };
     Box::new(move || Output::of(attention(&q, &keys.cache, &step, &spec)))
 }
@@ -179,7 +189,7 @@ struct Keys {
 }
 
 impl Keys {
-    fn new(norm: QkNorm, heads: HeadShape, n_tokens: usize, device: &Device) -> Self {
+    fn new(norm: QkNorm, heads: HeadShape, kv: KvFormat, n_tokens: usize, device: &Device) -> Self {
         let n_weights = match norm {
             QkNorm::PerHead => 2 * heads.head_dim,
             QkNorm::None | QkNorm::Full => heads.q_width() + heads.kv_width(),
@@ -189,7 +199,7 @@ impl Keys {
             qkv: fill::matrix(8, n_tokens, heads.q_width() + 2 * heads.kv_width(), device),
             weight: vector(&fill::values(9, n_weights), device),
             rope: RopeTable::new(&inv_freq, 1.0, n_tokens, device),
-            cache: LayerCache::new(n_tokens, &heads, device),
+            cache: LayerCache::new(n_tokens, &heads, kv, device),
             spec: QkSpec { heads, norm, eps: 1e-6, clip: None },
         }
     }

@@ -47,8 +47,10 @@ impl Subject {
                 let (q, kv) = (heads.q_width(), heads.kv_width());
                 work(floats(2 * n_tokens * (q + 2 * kv) + q + kv), 7 * n_tokens * (q + kv))
             }
-            Self::Attention { heads, n_keys, .. } => {
-                work(floats(2 * n_keys * heads.kv_width() + 2 * heads.q_width()), 4 * n_keys * heads.q_width())
+            Self::Attention { kv, heads, n_tokens, n_keys, .. } => {
+                let cached = 2 * n_keys as u64 * kv.row_bytes(&heads);
+                let n_seen = n_tokens * n_keys - n_tokens * (n_tokens - 1) / 2;
+                work(cached + floats(2 * n_tokens * heads.q_width()), 4 * n_seen * heads.q_width())
             }
             Self::Penalise { vocab_size } => work(floats(2 * vocab_size), vocab_size / 37),
             Self::Greedy { vocab_size } => work(floats(vocab_size), 2 * vocab_size),

@@ -2,7 +2,7 @@
 
 use samara_ops::bench::{OLMO2_1B_HEADS, Subject};
 use samara_ops::device::{Kernels, OpenDevice};
-use samara_ops::{Activation, Format, NormKind, QkNorm};
+use samara_ops::{Activation, Format, KvFormat, NormKind, QkNorm};
 
 use super::OpsBenchArgs;
 
@@ -25,8 +25,10 @@ pub(super) fn all(args: &OpsBenchArgs, open: &OpenDevice) -> Vec<Subject> {
         }
     }
     all.extend(tokens().flat_map(between_products));
-    let attention = |n_keys| families().map(|kernels| Subject::Attention { kernels, heads: OLMO2_1B_HEADS, n_keys });
-    all.extend(args.keys.iter().flat_map(|&n_keys| attention(n_keys as usize)));
+    for &n_keys in &args.keys {
+        let n_keys = n_keys as usize;
+        all.extend(tokens().filter(|n_tokens| *n_tokens <= n_keys).flat_map(|n_tokens| attention(n_tokens, n_keys)));
+    }
     all.push(Subject::Greedy { vocab_size: VOCAB_SIZE });
     all.push(Subject::Sample { vocab_size: VOCAB_SIZE });
     all
@@ -66,6 +68,12 @@ fn between_products(n_tokens: usize) -> [Subject; 5] {
         Subject::Glu { activation: Activation::Silu, n_tokens, d_ff: D_FF },
         Subject::QkNormRope { norm: QkNorm::Full, heads: OLMO2_1B_HEADS, n_tokens },
     ]
+}
+
+fn attention(n_tokens: usize, n_keys: usize) -> impl Iterator<Item = Subject> {
+    let heads = OLMO2_1B_HEADS;
+    let of = move |kernels| KvFormat::ALL.map(|kv| Subject::Attention { kernels, kv, heads, n_tokens, n_keys });
+    families().into_iter().flat_map(of)
 }
 
 fn families() -> [Kernels; 2] {
