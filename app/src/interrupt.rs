@@ -21,6 +21,11 @@ struct State {
     n_watchers: AtomicUsize,
 }
 
+/// The error of what stopped because of it.
+#[derive(Debug, thiserror::Error)]
+#[error("cancelled")]
+pub(crate) struct Cancelled;
+
 /// While this lives, Ctrl-C raises the flag instead of ending the process.
 pub(crate) struct Watching {
     state: Arc<State>,

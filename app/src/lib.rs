@@ -3,6 +3,7 @@
 //! Everything that core crates must not touch lives here: clocks, terminals, Ctrl-C, the network. One file per command, in [`commands`].
 #![deny(clippy::indexing_slicing)]
 
+mod adapters;
 mod answer;
 mod args;
 mod cli;

@@ -6,6 +6,7 @@ use anyhow::Context;
 use samara_chat::{LoadProgress, Model, OpenDevice, Reload, Session, SessionConfig, Source, check_fits};
 use samara_ops::device;
 
+use crate::adapters::{AdapterArgs, AdapterReport};
 use crate::args::{ContextArgs, DeviceArgs, ModelArgs};
 use crate::console::Console;
 use crate::memory;
@@ -15,6 +16,8 @@ use crate::progress::Bar;
 /// A session and what it took to get it.
 pub(crate) struct Loaded {
     pub(crate) session: Session,
+    /// LoRA adapters on the model.
+    pub(crate) adapters: Vec<AdapterReport>,
     /// Opening the device and bringing the weights to it.
     pub(crate) load_s: f64,
     /// The device's name.
@@ -35,30 +38,34 @@ pub(crate) fn open_device(args: &DeviceArgs) -> anyhow::Result<OpenDevice> {
     opened.with_context(|| format!("--device {}", args.device))
 }
 
-/// Loads the model onto the device.
+/// Loads the model and its LoRA adapters onto the device.
 pub(crate) fn session(
     model: &ModelArgs,
+    adapters: &AdapterArgs,
     device: &DeviceArgs,
     context: &ContextArgs,
     console: &Console,
 ) -> anyhow::Result<Loaded> {
     let start = Instant::now();
-    // The file is looked at first: what is wrong with it should not wait for a device.
+    // Files are looked at first: what is wrong with them should not wait for a device.
     let source = source(model)?;
     let checkpoint = source.open()?;
+    let scaled = adapters.open()?;
     let open = open_device(device)?;
     console.detail(&format!("device: {} ({})", open.name, open.why));
     let config = session_config(context);
-    check_fits(&checkpoint, &open, config, memory::free_bytes(&open))?;
+    check_fits(&checkpoint, &scaled, &open, config, memory::free_bytes(&open))?;
     let bar = Bar::bytes("loading");
     let mut progress = |progress: LoadProgress| bar.set(progress.done_bytes, Some(progress.total_bytes));
-    let model = Model::from_checkpoint(&checkpoint, &open, &mut progress)?;
+    let model = Model::from_checkpoint(&checkpoint, &open, &mut progress)?.with_adapters(&scaled)?;
     drop(bar);
-    let reload = Reload::from_source(source, device.device, device.limits.into());
+    let adapters: Vec<_> = scaled.iter().map(AdapterReport::of).collect();
+    adapters.iter().for_each(|adapter| console.detail(&adapter.to_string()));
+    let reload = Reload::from_source(source, device.device, device.limits.into()).with_adapters(scaled);
     let session = Session::with_reload(model, config, reload)?;
     let load_s = start.elapsed().as_secs_f64();
     console.detail(&format!("loaded {} in {load_s:.2} s", checkpoint.source()));
-    Ok(Loaded { session, load_s, device: open.name })
+    Ok(Loaded { session, adapters, load_s, device: open.name })
 }
 
 fn session_config(context: &ContextArgs) -> SessionConfig {

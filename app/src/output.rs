@@ -1,6 +1,7 @@
 //! What goes to stdout and stderr, and how numbers are written for people.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 pub(crate) use samara_model::memory::readable as bytes;
 use serde::Serialize;
@@ -25,6 +26,18 @@ pub(crate) fn stream(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+/// Refuses to write where something is, unless told to; an empty folder counts as nothing.
+///
+/// # Errors
+/// Something is there.
+pub(crate) fn check_free(path: &Path, force: bool) -> anyhow::Result<()> {
+    let is_empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if force || is_empty || !path.exists() {
+        return Ok(());
+    }
+    anyhow::bail!("{}: exists already; --force overwrites it", path.display())
 }
 
 /// Aligned columns, two spaces apart; the last column is ragged.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::adapters::AdapterReport;
 use crate::answer::{Answer, Speed, finish_reason};
 use crate::loading::Loaded;
 
@@ -27,7 +28,9 @@ struct StatsReport<'a> {
     launches_per_token: f64,
     submits_per_token: f64,
     readback_bytes_per_token: f64,
+    adapters: &'a [AdapterReport],
     weights_device_bytes: u64,
+    adapters_device_bytes: u64,
     kv_device_bytes: u64,
     device: &'a str,
 }
@@ -49,7 +52,9 @@ impl<'a> Report<'a> {
                 launches_per_token: stats.launches_per_token(),
                 submits_per_token: stats.submits_per_token(),
                 readback_bytes_per_token: stats.readback_bytes_per_token(),
+                adapters: &loaded.adapters,
                 weights_device_bytes: loaded.session.weights_bytes(),
+                adapters_device_bytes: loaded.session.adapters_bytes(),
                 kv_device_bytes: loaded.session.cache_bytes(),
                 device: &loaded.device,
             },

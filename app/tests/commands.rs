@@ -236,7 +236,8 @@ fn an_unknown_chat_command_is_an_error_in_a_pipe() {
 #[test]
 fn help_is_there_for_every_command() {
     let bench = ["bench model", "bench ops", "bench check"];
-    for command in ["devices", "inspect", "tokenize", "generate", "chat", "score", "pull"].into_iter().chain(bench) {
+    let others = ["devices", "inspect", "tokenize", "generate", "chat", "score", "pull", "merge", "export-adapter"];
+    for command in others.into_iter().chain(bench) {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let help = text(&words);
         assert!(help.contains("Examples:") && help.contains("--json"), "{command}");

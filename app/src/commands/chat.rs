@@ -9,6 +9,7 @@ use clap::Args;
 use samara_chat::{Conversation, FinishReason, Settings};
 
 use crate::Exit;
+use crate::adapters::AdapterArgs;
 use crate::answer::{Answer, answer, show};
 use crate::args::{ContextArgs, DeviceArgs, ModelArgs, SamplingArgs};
 use crate::console::Console;
@@ -23,6 +24,7 @@ Examples:
   samara chat
   samara chat --model olmo2-1b --system \"Answer in one sentence.\"
   samara chat --model olmo2-1b --load talk.json
+  samara chat --model olmo2-1b --adapter ./my-adapter:0.8
   printf 'Hi\\nWhat did I just say?\\n' | samara chat --model olmo2-1b
 
 At the prompt, /help lists what else can be typed. Through a pipe each line is one message.
@@ -34,6 +36,8 @@ Ctrl-C stops an answer; Ctrl-D ends the conversation.";
 pub(crate) struct ChatArgs {
     #[command(flatten)]
     model: ModelArgs,
+    #[command(flatten)]
+    adapters: AdapterArgs,
     /// Instructions for the model
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
@@ -69,7 +73,7 @@ struct Chat<'a> {
 /// The model has no chat template, the model or the device is unusable, or (through a pipe) a message cannot be answered.
 pub(crate) fn run(args: &ChatArgs, console: &Console) -> anyhow::Result<Exit> {
     let talk = conversation(args)?;
-    let loaded = loading::session(&args.model, &args.device, &args.context, console)?;
+    let loaded = loading::session(&args.model, &args.adapters, &args.device, &args.context, console)?;
     loaded.session.dialect().template(false)?;
     let sampling = args.sampling.sampling(loaded.session.dialect().suggested_sampling());
     let settings = Settings { max_tokens: args.max_tokens, sampling, stop_strings: Vec::new() };

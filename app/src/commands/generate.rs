@@ -6,6 +6,7 @@ use clap::Args;
 use samara_chat::{Conversation, FinishReason, Prompt, Settings};
 
 use crate::Exit;
+use crate::adapters::AdapterArgs;
 use crate::answer::{Answer, answer, show};
 use crate::args::{ContextArgs, DeviceArgs, ModelArgs, PromptArgs, SamplingArgs};
 use crate::console::Console;
@@ -19,6 +20,7 @@ Examples:
   samara generate --prompt \"Once upon a time\" --temperature 0 --max-tokens 48 --json
   samara generate --model olmo2-1b --chat --prompt \"Why is the sky blue?\"
   samara generate --model ./OLMo-2-0425-1B-Instruct --prompt-file question.txt --stop $'\\n\\n'
+  samara generate --model olmo2-1b --adapter ./my-adapter --adapter ./style:0.5 --chat --prompt \"Hi\"
   echo \"The capital of France is\" | samara generate --model model.gguf --prompt - --device cpu";
 
 /// Continues a prompt
@@ -27,6 +29,8 @@ Examples:
 pub(crate) struct GenerateArgs {
     #[command(flatten)]
     model: ModelArgs,
+    #[command(flatten)]
+    adapters: AdapterArgs,
     #[command(flatten)]
     prompt: PromptArgs,
     /// Put the prompt through the model's chat template, as one message of a user
@@ -61,7 +65,7 @@ pub(crate) struct GenerateArgs {
 /// The prompt, the model or the device is unusable.
 pub(crate) fn run(args: &GenerateArgs, console: &Console) -> anyhow::Result<Exit> {
     let text = args.prompt.text()?;
-    let mut loaded = loading::session(&args.model, &args.device, &args.context, console)?;
+    let mut loaded = loading::session(&args.model, &args.adapters, &args.device, &args.context, console)?;
     let settings = settings(args, &loaded);
     let watching = console.interrupt.watch();
     console.detail(&format!("seed {}, temperature {}", settings.sampling.seed, settings.sampling.temperature));

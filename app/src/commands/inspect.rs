@@ -1,32 +1,38 @@
 //! `samara inspect`: what a model file says about itself. Needs no device and reads no weights.
 
+mod adapter;
 mod report;
 mod text;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
 
 use crate::Exit;
+use crate::adapters::AdapterArgs;
 use crate::args::ModelArgs;
-use crate::loading;
-use crate::output;
+use crate::{loading, output};
 
 const EXAMPLES: &str = "\
 Examples:
   samara inspect                                   the built-in model
   samara inspect OLMo-2-0425-1B-Instruct-Q4_K_M.gguf
   samara inspect ./OLMo-2-0425-1B-Instruct --context 8192
+  samara inspect olmo2-1b --adapter ./my-adapter    the memory that both need
+  samara inspect ./my-adapter                      a LoRA adapter
   samara inspect olmo2-1b --json";
 
-/// Shows what a model is and what it needs
+/// Shows what a model is and what it needs, or what a LoRA adapter changes
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InspectArgs {
-    /// A .gguf or .safetensors file, a model folder, or the name of a pulled model [default: the built-in one]
+    /// A .gguf or .safetensors file, a model folder, the name of a pulled model, or a folder with a LoRA adapter [default: the built-in model]
     #[arg(value_name = "FILE_OR_DIR")]
     model: Option<String>,
+    #[command(flatten)]
+    adapters: AdapterArgs,
     /// Tell the memory for this many tokens [default: what the model was made for, at most 4096]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     context: Option<u32>,
@@ -94,6 +100,7 @@ struct TokenizerReport {
 struct MemoryReport {
     context_tokens: usize,
     weights_device_bytes: u64,
+    adapters_device_bytes: u64,
     kv_device_bytes: u64,
     scratch_device_bytes: u64,
 }
@@ -103,9 +110,12 @@ struct MemoryReport {
 /// # Errors
 /// The file is damaged, or no model that Samara knows.
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
+    if let Some(folder) = args.model.as_ref().map(Path::new).filter(|folder| adapter::is_alone_in(folder)) {
+        return adapter::run(folder, args.json);
+    }
     let model = ModelArgs { model: args.model.clone() };
     let checkpoint = loading::source(&model)?.open()?;
-    let report = report::of(&checkpoint, args.context.map(|n| n as usize))?;
+    let report = report::of(&checkpoint, &args.adapters.open()?, args.context.map(|n| n as usize))?;
     if args.json {
         output::json(&report)?;
     } else {

@@ -3,9 +3,11 @@
 mod bench;
 mod chat;
 mod devices;
+mod export_adapter;
 mod finetune;
 mod generate;
 mod inspect;
+mod merge;
 mod pull;
 mod score;
 mod tokenize;
@@ -25,6 +27,8 @@ pub(crate) enum Command {
     Devices(devices::DevicesArgs),
     Pull(pull::PullArgs),
     Finetune(finetune::FinetuneArgs),
+    Merge(merge::MergeArgs),
+    ExportAdapter(export_adapter::ExportAdapterArgs),
     Bench(bench::BenchArgs),
 }
 
@@ -42,6 +46,8 @@ pub(crate) fn run(command: &Command, console: &Console) -> anyhow::Result<Exit> 
         Command::Devices(args) => devices::run(args),
         Command::Pull(args) => pull::run(args, console),
         Command::Finetune(args) => finetune::run(args, console),
+        Command::Merge(args) => merge::run(args, console),
+        Command::ExportAdapter(args) => export_adapter::run(args),
         Command::Bench(args) => bench::run(args, console),
     }
 }

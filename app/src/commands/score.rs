@@ -7,16 +7,19 @@ use samara_chat::{Dialect, Prompt, Session};
 use serde::Serialize;
 
 use crate::Exit;
+use crate::adapters::{AdapterArgs, AdapterReport};
 use crate::args::{ContextArgs, DeviceArgs, ModelArgs, text_or_stdin};
 use crate::console::Console;
+use crate::loading::{self, Loaded};
 use crate::logits_file::LogitsFile;
+use crate::output;
 use crate::progress::Bar;
-use crate::{loading, output};
 
 const EXAMPLES: &str = "\
 Examples:
   samara score \"The cat sat on the mat.\"
   samara score --model olmo2-1b --json - < chapter.txt
+  samara score --model olmo2-1b --adapter ./my-adapter \"The cat sat on the mat.\"
   samara score --model model.gguf --ids 1,2,3 --logits logits.safetensors
   samara score --model model.gguf --window 512 --json - < book.txt
 
@@ -34,6 +37,8 @@ pub(crate) struct ScoreArgs {
     ids: Option<Vec<u32>>,
     #[command(flatten)]
     model: ModelArgs,
+    #[command(flatten)]
+    adapters: AdapterArgs,
     /// Score separate windows of this many tokens, and of each the second half, as other runtimes' perplexity tools do
     #[arg(long, value_name = "TOKENS", conflicts_with = "logits", value_parser = clap::value_parser!(u32).range(2..))]
     window: Option<u32>,
@@ -61,6 +66,7 @@ struct Report {
     /// None where the tokens stand for no bytes.
     bits_per_byte: Option<f64>,
     n_bytes: usize,
+    adapters: Vec<AdapterReport>,
     device: String,
 }
 
@@ -73,10 +79,10 @@ pub(crate) fn run(args: &ScoreArgs, console: &Console) -> anyhow::Result<Exit> {
         Some(ids) => Prompt::Ids(ids.clone()),
         None => Prompt::Text(text_or_stdin(args.text.as_deref().unwrap_or_default())?),
     };
-    let mut loaded = loading::session(&args.model, &args.device, &args.context, console)?;
+    let mut loaded = loading::session(&args.model, &args.adapters, &args.device, &args.context, console)?;
     let ids = loaded.session.dialect().encode(&prompt)?.ids;
     let logprobs = score(&mut loaded.session, &ids, args)?;
-    let report = report(loaded.session.dialect(), ids, logprobs, loaded.device);
+    let report = report(&loaded, ids, logprobs);
     if args.json {
         output::json(&report)?;
     } else {
@@ -124,7 +130,8 @@ fn score_all(session: &mut Session, ids: &[u32], args: &ScoreArgs) -> anyhow::Re
     Ok(logprobs)
 }
 
-fn report(dialect: &Dialect, ids: Vec<u32>, logprobs: Vec<Option<f64>>, device: String) -> Report {
+fn report(loaded: &Loaded, ids: Vec<u32>, logprobs: Vec<Option<f64>>) -> Report {
+    let dialect = loaded.session.dialect();
     // Not `sum`, which gives -0 where there is nothing to add.
     let total = logprobs.iter().flatten().fold(0.0, |total, logprob| total + logprob);
     let n_scored = logprobs.iter().flatten().count();
@@ -139,7 +146,8 @@ fn report(dialect: &Dialect, ids: Vec<u32>, logprobs: Vec<Option<f64>>, device: 
         perplexity: (n_scored > 0).then(|| (-total / n_scored as f64).exp()),
         bits_per_byte: (n_bytes > 0).then(|| bits / n_bytes as f64),
         n_bytes,
-        device,
+        adapters: loaded.adapters.clone(),
+        device: loaded.device.clone(),
     }
 }
 

@@ -1,18 +1,19 @@
 //! Whether a model and its context fit a device, asked before minutes of loading.
 
 use samara_formats::Checkpoint;
-use samara_model::Config;
 use samara_model::memory::{self, Room};
+use samara_model::{Config, ScaledAdapter};
 use samara_ops::device::OpenDevice;
 
 use crate::{ChatError, SessionConfig};
 
-/// Refuses what `open` cannot hold. `free_bytes` is the device's free memory; `None` where nobody knows it.
+/// Refuses what `open` cannot hold, and adapters for another model. `free_bytes` is the device's free memory; `None` where nobody knows it.
 ///
 /// # Errors
 /// What is needed by whom, and which context would fit. Also what is wrong with the checkpoint.
 pub fn check_fits(
     checkpoint: &Checkpoint,
+    adapters: &[ScaledAdapter],
     open: &OpenDevice,
     session: SessionConfig,
     free_bytes: Option<u64>,
@@ -23,7 +24,7 @@ pub fn check_fits(
     let context_tokens = session.context_tokens.unwrap_or(usual);
     if context_tokens > config.context_length {
         // The engine says so in its own words.
-        return Ok(());
+        return Ok(adapters.iter().try_for_each(|adapter| adapter.check(&config))?);
     }
-    Ok(memory::check_fits(&config, checkpoint, context_tokens, session.prefill_chunk_tokens, room)?)
+    Ok(memory::check_fits(&config, checkpoint, adapters, context_tokens, session.prefill_chunk_tokens, room)?)
 }

@@ -1,7 +1,7 @@
 //! A loaded model: weights on a device, and the dialect they were trained in.
 
 use samara_formats::Checkpoint;
-use samara_model::{Config, Decoder, LoadProgress};
+use samara_model::{Config, Decoder, LoadProgress, ScaledAdapter};
 use samara_ops::device::OpenDevice;
 
 use crate::{ChatError, Dialect, Source};
@@ -37,6 +37,14 @@ impl Model {
         let dialect = Dialect::from_checkpoint(checkpoint)?;
         let decoder = Decoder::load(checkpoint, open, progress)?;
         Ok(Self { decoder, dialect })
+    }
+
+    /// The same model with these LoRA adapters on it; its weights stay as they are.
+    ///
+    /// # Errors
+    /// An adapter that was made for another model, or what went wrong on the device.
+    pub fn with_adapters(self, adapters: &[ScaledAdapter]) -> Result<Self, ChatError> {
+        Ok(Self { decoder: self.decoder.with_scaled(adapters)?, ..self })
     }
 
     /// The model's configuration.

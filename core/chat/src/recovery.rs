@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use samara_engine::{Engine, EngineError};
-use samara_model::{Decoder, ModelError};
+use samara_model::{Decoder, ModelError, ScaledAdapter};
 use samara_ops::OpsError;
 use samara_ops::device::{self, DeviceChoice, Limits};
 
@@ -34,6 +34,15 @@ impl Reload {
                 let open = device::open(choice, limits).await?;
                 Ok(Decoder::load(&source.open()?, &open, &mut |_| {})?)
             }
+        })
+    }
+
+    /// Puts these LoRA adapters on the model each time, as the session has them from the start.
+    #[must_use]
+    pub fn with_adapters(mut self, adapters: Vec<ScaledAdapter>) -> Self {
+        Self::new(move || {
+            let (loading, adapters) = ((self.0)(), adapters.clone());
+            async move { Ok(loading.await?.with_scaled(&adapters)?) }
         })
     }
 }

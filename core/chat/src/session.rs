@@ -123,6 +123,11 @@ impl Session {
         self.engine.model().n_bytes()
     }
 
+    /// Device memory of LoRA adapters.
+    pub fn adapters_bytes(&self) -> u64 {
+        self.engine.model().adapters_bytes()
+    }
+
     /// Device memory of keys and values.
     pub fn cache_bytes(&self) -> u64 {
         self.engine.cache_bytes()

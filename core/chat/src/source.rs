@@ -28,6 +28,19 @@ impl Source {
             Self::Embedded => Checkpoint::from_huggingface(embedded::files())?,
         })
     }
+
+    /// Copies config, tokenizer and template of a model in safetensors to the folder `to`, which is made.
+    ///
+    /// # Errors
+    /// `to` is where the model itself lies, or a file cannot be read or written.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn copy_companions(&self, to: &std::path::Path) -> Result<(), ChatError> {
+        Ok(match self {
+            Self::Path(path) if path.is_dir() => samara_formats::copy_companions(path, to)?,
+            Self::Path(path) => samara_formats::copy_companions(path.parent().unwrap_or(path), to)?,
+            Self::Embedded => samara_formats::write_companions(embedded::files(), to)?,
+        })
+    }
 }
 
 impl fmt::Display for Source {

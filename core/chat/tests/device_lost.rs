@@ -4,11 +4,13 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use samara_chat::{
-    ChatError, Conversation, Decoder, FinishReason, Model, Piece, Prompt, Reload, Sampling, Session, SessionConfig,
-    Settings, Source, Written,
+    ChatError, Config, Conversation, Decoder, FinishReason, Model, Piece, Prompt, Reload, Sampling, ScaledAdapter,
+    Session, SessionConfig, Settings, Source, Written,
 };
+use samara_formats::peft::{AdapterConfig, LoraAdapter, LoraModule, TargetModules};
 use samara_ops::device::{DeviceChoice, Limits, OpenDevice, open};
 
 /// The device that a session computes on at the moment.
@@ -86,6 +88,32 @@ fn talk(session: &mut Session, disturb: impl Fn(usize)) -> (Vec<Vec<u32>>, usize
     (ids, losses)
 }
 
+/// One that adds to the last product of the first layer.
+fn adapter() -> ScaledAdapter {
+    let config = Config::from_checkpoint(&Source::Embedded.open().unwrap()).unwrap();
+    let (d_in, d_out) = (config.d_ff, config.d_model);
+    let wave = |n: usize| (0..n).map(|i| (i as f32 * 0.7).sin()).collect();
+    let module = LoraModule {
+        path: "model.layers.0.mlp.down_proj".to_owned(),
+        d_in,
+        d_out,
+        a: wave(2 * d_in),
+        b: wave(2 * d_out),
+        magnitude: None,
+    };
+    let config = AdapterConfig {
+        rank: 2,
+        alpha: 40.0,
+        dropout: 0.0,
+        use_rslora: false,
+        use_dora: false,
+        target_modules: TargetModules::AllLinear,
+        base_model: None,
+    };
+    let adapter = Arc::new(LoraAdapter { config, modules: vec![module] });
+    ScaledAdapter { name: "a wave".to_owned(), adapter, strength: 1.0 }
+}
+
 fn asked() -> Conversation {
     let mut talk = Conversation::new(None);
     talk.say("Tell me a story about a red ball.");
@@ -118,6 +146,28 @@ fn a_source_is_opened_again_on_the_same_adapter() {
         }
     });
     assert_eq!((written, n_losses), (expected, 1));
+}
+
+#[test]
+fn a_lost_device_brings_its_adapters_back() {
+    let Some(device) = gpu() else { return };
+    let adapters = vec![adapter()];
+    let session = |adapters: Vec<ScaledAdapter>| {
+        let reload = Reload::from_source(Source::Embedded, DeviceChoice::Gpu(0), Limits::Default);
+        let model = model(&device).with_adapters(&adapters).unwrap();
+        Session::with_reload(model, CONFIG, reload.with_adapters(adapters)).unwrap()
+    };
+    let (without, _) = answer(&mut session(Vec::new()), &asked(), 1, |_| ());
+    let mut session = session(adapters);
+    let (expected, _) = answer(&mut session, &asked(), 1, |_| ());
+    assert_ne!(expected, without);
+    let bytes = session.adapters_bytes();
+    let (written, n_losses) = answer(&mut session, &asked(), 1, |n_pieces| {
+        if n_pieces == 3 {
+            device.lose();
+        }
+    });
+    assert_eq!((written, n_losses, session.adapters_bytes()), (expected, 1, bytes));
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn device(max_binding_bytes: u64) -> OpenDevice {
 
 fn check(open: &OpenDevice, context_tokens: Option<usize>, free_bytes: Option<u64>) -> Result<(), ModelError> {
     let session = SessionConfig { context_tokens, ..SessionConfig::default() };
-    match check_fits(&Source::Embedded.open().unwrap(), open, session, free_bytes) {
+    match check_fits(&Source::Embedded.open().unwrap(), &[], open, session, free_bytes) {
         Ok(()) => Ok(()),
         Err(ChatError::Model(error)) => Err(error),
         Err(other) => panic!("{other}"),
@@ -30,8 +30,8 @@ fn a_context_that_fits_beside_the_weights_is_named() {
     let device = device(u64::MAX);
     check(&device, None, None).unwrap();
     let Err(ModelError::DoesNotFit { needed, .. }) = check(&device, Some(512), Some(0)) else { panic!() };
-    let DeviceMemory { weights_bytes, kv_bytes, scratch_bytes } = needed;
-    assert_eq!(needed.total_bytes(), weights_bytes + kv_bytes + scratch_bytes);
+    let DeviceMemory { weights_bytes, adapters_bytes, kv_bytes, scratch_bytes } = needed;
+    assert_eq!((adapters_bytes, needed.total_bytes()), (0, weights_bytes + kv_bytes + scratch_bytes));
     check(&device, Some(512), Some(needed.total_bytes())).unwrap();
 
     let free_bytes = Some(needed.total_bytes() - kv_bytes / 8);

@@ -32,6 +32,8 @@ pub use foreign::Foreign;
 pub use gguf::{GgufArray, GgufMetadata, GgufValue};
 pub use huggingface::{HuggingFaceFiles, HuggingFaceMetadata};
 #[cfg(not(target_arch = "wasm32"))]
-pub use huggingface::{copy_companions, write_safetensors};
+pub use huggingface::{copy_companions, declare_dtype, write_companions, write_safetensors};
 pub use new_tensor::NewTensor;
+#[cfg(not(target_arch = "wasm32"))]
+pub use output::{NewFolder, write_file};
 pub use tensor::TensorInfo;

@@ -49,8 +49,67 @@ impl Drop for NewFile {
     }
 }
 
-/// Writes a whole file at once.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), FormatError> {
+/// A folder of files that does not exist under its name before [`Self::finish`].
+///
+/// It grows as `NAME.part`, which a kill leaves behind and the next try overwrites.
+pub struct NewFolder {
+    path: PathBuf,
+    /// `None` once moved.
+    part: Option<PathBuf>,
+}
+
+impl NewFolder {
+    /// Begins the folder `path`.
+    ///
+    /// # Errors
+    /// The place cannot be written to.
+    pub fn create(path: &Path) -> Result<Self, FormatError> {
+        let part = beside(path, ".part");
+        create_folder(&part)?;
+        Ok(Self { path: path.to_owned(), part: Some(part) })
+    }
+
+    /// Where its files are written until then.
+    pub fn path(&self) -> &Path {
+        self.part.as_deref().unwrap_or(&self.path)
+    }
+
+    /// Puts the folder in its place. Where there is one already, its files of the same names are replaced one by one and
+    /// all others stay.
+    ///
+    /// # Errors
+    /// A file cannot be moved.
+    pub fn finish(mut self) -> Result<(), FormatError> {
+        let Some(part) = self.part.clone() else { return Ok(()) };
+        if self.path.is_dir() {
+            for entry in fs::read_dir(&part).map_err(|cause| error(&part, cause))? {
+                let entry = entry.map_err(|cause| error(&part, cause))?;
+                rename(&entry.path(), &self.path.join(entry.file_name()))?;
+            }
+            sync_folder(Some(&self.path))?;
+        } else {
+            rename(&part, &self.path)?;
+            self.part = None;
+        }
+        sync_folder(self.path.parent())
+    }
+}
+
+/// What is not finished leaves nothing behind.
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        if let Some(part) = &self.part {
+            // As for a file: the caller hears of the failure that led here.
+            let _ = fs::remove_dir_all(part);
+        }
+    }
+}
+
+/// Writes a whole file at once; it appears under its name when it is whole.
+///
+/// # Errors
+/// The place cannot be written to.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), FormatError> {
     let mut file = NewFile::create(path)?;
     file.put(bytes)?;
     file.finish()
@@ -77,9 +136,10 @@ pub(crate) fn sync_folder(path: Option<&Path>) -> Result<(), FormatError> {
     Ok(())
 }
 
-/// The path with more at its end.
+/// The path with more at the end of its name.
 fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+    // A path that ends in a separator has its name before that.
+    let mut name = path.components().as_path().as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
 }

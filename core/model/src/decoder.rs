@@ -20,8 +20,8 @@ use samara_ops::{
 };
 
 use crate::{
-    Config, KvCache, LoadProgress, ModelError,
-    adapter::{Adapter, Product},
+    Config, KvCache, LoadProgress, ModelError, ScaledAdapter,
+    adapter::{Adapter, Product, side_by_side},
     cache::RopeTables,
     config::{Attention, Moe},
     exit::{Exit, Stream},
@@ -112,7 +112,28 @@ impl Decoder {
                 layer.adapters.extend(placed);
             }
         }
+        for layer in &mut decoder.layers {
+            layer.adapters = side_by_side(std::mem::take(&mut layer.adapters));
+        }
         decoder
+    }
+
+    /// The same model with these published adapters, in the place of those it has.
+    ///
+    /// # Errors
+    /// The first adapter that was made for another model, with all that does not fit; or what went wrong on the device.
+    pub fn with_scaled(&self, adapters: &[ScaledAdapter]) -> Result<Self, ModelError> {
+        let place = |scaled: &ScaledAdapter| {
+            scaled.check(&self.config)?;
+            Adapter::from_peft(&scaled.adapter, &self.config, scaled.strength, &self.device, self.kernels)
+        };
+        let doing = "bringing LoRA adapters to the device";
+        let placed = self.faults.during(doing, || {
+            let placed = adapters.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, ModelError>(self.with_adapters(placed.into_iter().flatten()))
+        })?;
+        self.faults.check()?;
+        Ok(placed)
     }
 
     /// How long the rows of an adapter's matrix are with what it adds to them, `[n]`: what the magnitudes of a DoRA begin
@@ -141,6 +162,11 @@ impl Decoder {
         let layers = self.layers.iter().map(Layer::n_bytes).sum::<u64>();
         let entry = self.entry.as_ref().map_or(0, Norm::n_bytes);
         self.embed.n_bytes() + self.head.as_ref().map_or(0, Weight::n_bytes) + entry + layers
+    }
+
+    /// Bytes of all adapters on the device.
+    pub fn adapters_bytes(&self) -> u64 {
+        self.layers.iter().flat_map(|layer| &layer.adapters).map(Adapter::n_bytes).sum()
     }
 
     /// The most tokens that a cache on this device can hold: one layer's keys are one binding.

@@ -59,9 +59,9 @@ pub enum ModelError {
 
     /// The device has less memory than model and context need.
     #[error(
-        "{source_name}: {} are needed and {} are free: {} for weights, {} for keys and values of {context_tokens} tokens, \
+        "{source_name}: {} are needed and {} are free: {} for weights,{} {} for keys and values of {context_tokens} tokens, \
          {} to compute in; {}",
-        readable(.needed.total_bytes()), readable(*.free_bytes), readable(.needed.weights_bytes),
+        readable(.needed.total_bytes()), readable(*.free_bytes), readable(.needed.weights_bytes), adapters(.needed),
         readable(.needed.kv_bytes), readable(.needed.scratch_bytes), advice(*.fitting_tokens)
     )]
     DoesNotFit {
@@ -74,8 +74,12 @@ pub enum ModelError {
     },
 
     /// An adapter was made for another model.
-    #[error("the adapter does not fit the model:\n  {}", problems.join("\n  "))]
+    #[error("the LoRA adapter does not fit the model: {}", problems.join("; "))]
     Adapter { problems: Vec<String> },
+
+    /// The same, where several adapters are given.
+    #[error("{source_name}: {error}")]
+    NamedAdapter { source_name: String, error: Box<ModelError> },
 
     /// The device failed while the weights were brought to it.
     #[error(transparent)]
@@ -84,6 +88,13 @@ pub enum ModelError {
     /// The checkpoint's bytes could not be read.
     #[error(transparent)]
     Format(#[from] FormatError),
+}
+
+fn adapters(needed: &DeviceMemory) -> String {
+    match needed.adapters_bytes {
+        0 => String::new(),
+        n_bytes => format!(" {} for LoRA adapters,", readable(n_bytes)),
+    }
 }
 
 fn advice(fitting_tokens: usize) -> String {

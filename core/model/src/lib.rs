@@ -12,11 +12,14 @@ pub mod config;
 pub mod decoder;
 mod error;
 mod exit;
+mod export;
 mod load;
 pub mod memory;
+mod merge;
 mod names;
 pub mod replay;
 mod rope;
+mod scaled;
 
 pub use self::{
     adapter::{Adapter, Product, Site},
@@ -24,7 +27,10 @@ pub use self::{
     config::{Attention, Config, Family, Moe, NormPlacement},
     decoder::{Decoder, Parameter, TensorRows, Trunk, TrunkState, Want, parameter_tensors},
     error::ModelError,
+    export::gguf_adapter,
     load::LoadProgress,
     memory::{DeviceMemory, Room},
+    merge::Merge,
+    scaled::ScaledAdapter,
 };
 pub use samara_ops::{Activation, NormKind, QkNorm};

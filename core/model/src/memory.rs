@@ -6,7 +6,7 @@ use samara_formats::Checkpoint;
 use samara_ops::row_bytes;
 
 use crate::{
-    Config, ModelError,
+    Config, ModelError, ScaledAdapter,
     cache::slots_per_layer,
     load::format_of,
     names::{self, Piece, Plan},
@@ -20,6 +20,8 @@ const VALUE_BYTES: u64 = 4;
 pub struct DeviceMemory {
     /// All weights, a tied head counted once.
     pub weights_bytes: u64,
+    /// LoRA adapters.
+    pub adapters_bytes: u64,
     /// Keys and values for the asked context.
     pub kv_bytes: u64,
     /// Rotations of every position, and about what one layer's chunk and one row of logits take while they are computed.
@@ -36,32 +38,42 @@ pub struct Room {
 }
 
 impl DeviceMemory {
-    /// What loading `checkpoint` takes, and a cache of `context_tokens` filled in chunks of
+    /// What loading `checkpoint` takes with these adapters on it, and a cache of `context_tokens` filled in chunks of
     /// `max_chunk_tokens`.
     ///
     /// # Errors
-    /// A tensor that is missing, misshapen or unknown.
+    /// A tensor that is missing, misshapen or unknown; an adapter for another model.
     pub fn needed(
         config: &Config,
         checkpoint: &Checkpoint,
+        adapters: &[ScaledAdapter],
         context_tokens: usize,
         max_chunk_tokens: usize,
     ) -> Result<Self, ModelError> {
         let plan = Plan::new(config, checkpoint);
         names::check(&plan, config, checkpoint)?;
-        Ok(Self::of(config, weights_bytes(&plan, checkpoint), context_tokens, max_chunk_tokens))
+        adapters.iter().try_for_each(|adapter| adapter.check(config))?;
+        Ok(Self {
+            weights_bytes: weights_bytes(&plan, checkpoint),
+            adapters_bytes: adapters.iter().map(ScaledAdapter::n_bytes).sum(),
+            kv_bytes: 0,
+            scratch_bytes: 0,
+        }
+        .with_context(config, context_tokens, max_chunk_tokens))
     }
 
     /// All of it.
     pub fn total_bytes(&self) -> u64 {
-        self.weights_bytes.saturating_add(self.kv_bytes).saturating_add(self.scratch_bytes)
+        let owners = [self.adapters_bytes, self.kv_bytes, self.scratch_bytes];
+        owners.into_iter().fold(self.weights_bytes, u64::saturating_add)
     }
 
-    fn of(config: &Config, weights_bytes: u64, context_tokens: usize, max_chunk_tokens: usize) -> Self {
+    /// The same model with another context.
+    fn with_context(self, config: &Config, context_tokens: usize, max_chunk_tokens: usize) -> Self {
         Self {
-            weights_bytes,
             kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens),
             scratch_bytes: scratch_bytes(config, context_tokens, max_chunk_tokens),
+            ..self
         }
     }
 }
@@ -74,6 +86,7 @@ impl DeviceMemory {
 pub fn check_fits(
     config: &Config,
     checkpoint: &Checkpoint,
+    adapters: &[ScaledAdapter],
     context_tokens: usize,
     max_chunk_tokens: usize,
     room: Room,
@@ -84,10 +97,10 @@ pub fn check_fits(
     if context_tokens > max_tokens {
         return Err(ModelError::ContextTooLong { source_name, context_tokens, max_tokens, max_binding_bytes });
     }
-    let needed = DeviceMemory::needed(config, checkpoint, context_tokens, max_chunk_tokens)?;
+    let needed = DeviceMemory::needed(config, checkpoint, adapters, context_tokens, max_chunk_tokens)?;
     match free_bytes {
         Some(free_bytes) if needed.total_bytes() > free_bytes => {
-            let of = |n_tokens| DeviceMemory::of(config, needed.weights_bytes, n_tokens, max_chunk_tokens);
+            let of = |n_tokens| needed.with_context(config, n_tokens, max_chunk_tokens);
             let fitting_tokens = largest(context_tokens, |n_tokens| of(n_tokens).total_bytes() <= free_bytes);
             Err(ModelError::DoesNotFit { source_name, needed, context_tokens, free_bytes, fitting_tokens })
         }

@@ -48,6 +48,19 @@ pub(crate) enum RowOrder {
     Interleaved { head_dim: usize },
 }
 
+impl RowOrder {
+    /// Where the decoder wants the row that stands at `idx` in the file.
+    pub fn decoder_row(self, idx: usize) -> usize {
+        match self {
+            Self::AsStored => idx,
+            Self::Interleaved { head_dim } => {
+                let (head, in_head) = (idx / head_dim, idx % head_dim);
+                head * head_dim + in_head % 2 * (head_dim / 2) + in_head / 2
+            }
+        }
+    }
+}
+
 /// A device vector: tensors one after another, or all ones where there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct VectorPlan {

@@ -39,7 +39,7 @@ impl MemoryPlan {
         checkpoint: &Checkpoint,
         max_length: usize,
     ) -> Result<Self, TrainError> {
-        let stored = DeviceMemory::needed(model, checkpoint, 1, 1)?.weights_bytes;
+        let stored = DeviceMemory::needed(model, checkpoint, &[], 1, 1)?.weights_bytes;
         let n_parameters: u64 = checkpoint.tensors().map(|tensor| tensor.shape.iter().product::<usize>() as u64).sum();
         let is_full = config.adapter.kind == AdapterKind::Full;
         let n_trained = if is_full { n_parameters } else { adapter_values(config, model)? };

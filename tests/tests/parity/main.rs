@@ -122,7 +122,7 @@ fn chunks_appended_without_logits_fill_the_cache_all_the_same() {
 #[test]
 fn bytes_told_before_loading_are_those_taken() {
     check_all(golden::miniatures(), |model, golden, _| {
-        let told = DeviceMemory::needed(model.config(), &golden.checkpoint()?, CAPACITY, 8)?;
+        let told = DeviceMemory::needed(model.config(), &golden.checkpoint()?, &[], CAPACITY, 8)?;
         let cache = model.new_cache(CAPACITY, 8);
         ensure!(told.kv_bytes == cache.n_bytes() as u64, "{told:?}, cache {}", cache.n_bytes());
         ensure!(told.weights_bytes == model.n_bytes(), "{told:?}, weights {}", model.n_bytes());

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::synthetic::{BlockType, Synthetic};
 use crate::Exit;
+use crate::adapters::{AdapterArgs, AdapterReport};
 use crate::args::{DeviceArgs, ModelArgs};
 use crate::console::Console;
 use crate::progress::Bar;
@@ -27,6 +28,8 @@ use crate::{loading, output};
 pub(super) struct ModelBenchArgs {
     #[command(flatten)]
     model: ModelArgs,
+    #[command(flatten)]
+    adapters: AdapterArgs,
     /// A model of random weights made on the spot, which is as fast as a real one of its shape
     #[arg(long, value_enum, conflicts_with = "model")]
     synthetic: Option<Synthetic>,
@@ -62,7 +65,9 @@ fn at_least_one() -> RangedU64ValueParser<usize> {
 #[derive(Serialize)]
 struct Report {
     device: String,
+    adapters: Vec<AdapterReport>,
     weights_device_bytes: u64,
+    adapters_device_bytes: u64,
     kv_device_bytes: u64,
     /// Opening the device and bringing the weights to it.
     load_s: f64,
@@ -103,6 +108,7 @@ struct Run {
 pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Exit> {
     let start = Instant::now();
     let checkpoint = checkpoint(args)?;
+    let adapters = args.adapters.open()?;
     let longest = Config::from_checkpoint(&checkpoint)?.context_length;
     let context_tokens = context_needed(args);
     anyhow::ensure!(
@@ -113,11 +119,11 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
     console.detail(&format!("device: {} ({})", open.name, open.why));
     let bar = Bar::bytes("loading");
     let mut progress = |progress: LoadProgress<'_>| bar.set(progress.done_bytes, Some(progress.total_bytes));
-    let decoder = Decoder::load(&checkpoint, &open, &mut progress)?;
+    let decoder = Decoder::load(&checkpoint, &open, &mut progress)?.with_scaled(&adapters)?;
     drop(bar);
     let load_s = start.elapsed().as_secs_f64();
     let pipelines_at_load = counts::pipelines();
-    let weights_device_bytes = decoder.n_bytes();
+    let (weights_device_bytes, adapters_device_bytes) = (decoder.n_bytes(), decoder.adapters_bytes());
     let engine = Engine::new(decoder, EngineConfig { context_tokens, prefill_chunk_tokens: args.prefill_chunk })?;
     let mut bench = Bench { engine, next_seed: 1 };
     bench.run(1, 1)?;
@@ -126,7 +132,9 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
     let (prompts, generation, stats) = bench.rates(args)?;
     let report = Report {
         device: open.name,
+        adapters: adapters.iter().map(AdapterReport::of).collect(),
         weights_device_bytes,
+        adapters_device_bytes,
         kv_device_bytes: bench.engine.cache_bytes(),
         load_s,
         first_token_s,
@@ -250,6 +258,7 @@ fn text(report: &Report) -> String {
     let facts = output::facts(&[
         ("device", report.device.clone()),
         ("weights on the device", output::bytes(report.weights_device_bytes)),
+        ("LoRA adapters on it", output::bytes(report.adapters_device_bytes)),
         ("keys and values", output::bytes(report.kv_device_bytes)),
         ("loaded after", format!("{:.2} s", report.load_s)),
         ("first token after", format!("{:.2} s", report.first_token_s)),

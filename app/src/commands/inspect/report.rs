@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use samara_chat::{ChatError, Config, Dialect, SessionConfig};
+use samara_chat::{ChatError, Config, Dialect, ScaledAdapter, SessionConfig};
 use samara_formats::{Checkpoint, Metadata};
 use samara_model::{Attention, DeviceMemory, NormPlacement};
 
@@ -13,10 +13,15 @@ use crate::commands::tokenize::piece;
 const USUAL_CONTEXT_TOKENS: usize = 4096;
 
 /// The whole report.
-pub(super) fn of(checkpoint: &Checkpoint, context: Option<usize>) -> anyhow::Result<Report> {
+pub(super) fn of(
+    checkpoint: &Checkpoint,
+    adapters: &[ScaledAdapter],
+    context: Option<usize>,
+) -> anyhow::Result<Report> {
     let config = Config::from_checkpoint(checkpoint).map_err(ChatError::from)?;
     let dialect = Dialect::from_checkpoint(checkpoint)?;
     let (template, template_error) = template(&dialect);
+    let context_tokens = context.unwrap_or(config.context_length.min(USUAL_CONTEXT_TOKENS));
     Ok(Report {
         source: checkpoint.source().to_owned(),
         format: match checkpoint.metadata() {
@@ -29,7 +34,7 @@ pub(super) fn of(checkpoint: &Checkpoint, context: Option<usize>) -> anyhow::Res
         tokenizer: tokenizer(checkpoint, &dialect),
         template,
         template_error,
-        memory: memory(checkpoint, &config, context.unwrap_or(config.context_length.min(USUAL_CONTEXT_TOKENS)))?,
+        memory: memory(checkpoint, &config, adapters, context_tokens)?,
         config: config_report(&config),
     })
 }
@@ -101,13 +106,19 @@ fn template(dialect: &Dialect) -> (Option<String>, Option<String>) {
     }
 }
 
-fn memory(checkpoint: &Checkpoint, config: &Config, context_tokens: usize) -> Result<MemoryReport, ChatError> {
+fn memory(
+    checkpoint: &Checkpoint,
+    config: &Config,
+    adapters: &[ScaledAdapter],
+    context_tokens: usize,
+) -> Result<MemoryReport, ChatError> {
     // Sliding layers keep a chunk of the prompt beside their window.
     let chunk_tokens = SessionConfig::default().prefill_chunk_tokens;
-    let needed = DeviceMemory::needed(config, checkpoint, context_tokens, chunk_tokens)?;
+    let needed = DeviceMemory::needed(config, checkpoint, adapters, context_tokens, chunk_tokens)?;
     Ok(MemoryReport {
         context_tokens,
         weights_device_bytes: needed.weights_bytes,
+        adapters_device_bytes: needed.adapters_bytes,
         kv_device_bytes: needed.kv_bytes,
         scratch_device_bytes: needed.scratch_bytes,
     })

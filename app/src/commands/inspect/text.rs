@@ -1,6 +1,6 @@
 //! The report of `samara inspect` for people.
 
-use super::{ConfigReport, Report, TokenizerReport};
+use super::{ConfigReport, MemoryReport, Report, TokenizerReport};
 use crate::output::{self, bytes};
 
 /// Two columns of names and values.
@@ -53,8 +53,9 @@ pub(super) fn of(report: &Report) -> String {
         (
             "memory",
             format!(
-                "{} for weights, {} for {} tokens, {} to compute in",
+                "{} for weights,{} {} for {} tokens, {} to compute in",
                 bytes(memory.weights_device_bytes),
+                adapters(memory),
                 bytes(memory.kv_device_bytes),
                 memory.context_tokens,
                 bytes(memory.scratch_device_bytes)
@@ -62,6 +63,13 @@ pub(super) fn of(report: &Report) -> String {
         ),
     ]);
     output::facts(&facts)
+}
+
+fn adapters(memory: &MemoryReport) -> String {
+    match memory.adapters_device_bytes {
+        0 => String::new(),
+        n_bytes => format!(" {} for LoRA adapters,", bytes(n_bytes)),
+    }
 }
 
 fn layers(config: &ConfigReport) -> String {

@@ -55,7 +55,7 @@ pub fn write_lora(
     config: &AdapterConfig,
     modules: &[GgufLora<'_>],
 ) -> Result<(), FormatError> {
-    crate::output::write(path, &encode_lora(architecture, config, modules)?)
+    crate::output::write_file(path, &encode_lora(architecture, config, modules)?)
 }
 
 /// Rows as files of the architectures `llama` and `olmo` keep those of queries and keys: in each head, row `i` of its

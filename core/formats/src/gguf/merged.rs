@@ -5,10 +5,16 @@
 use super::{GgufMetadata, GgufValue};
 use crate::DType;
 
-/// The metadata of the same model stored as `kind`, in one file.
-pub fn merged_metadata(source: &GgufMetadata, kind: DType) -> GgufMetadata {
+/// The metadata of the same model in one file.
+pub fn unsplit_metadata(source: &GgufMetadata) -> GgufMetadata {
     let mut values = source.values.clone();
     values.retain(|key, _| !key.starts_with("split."));
+    GgufMetadata { values }
+}
+
+/// The metadata of the same model stored as `kind`, in one file.
+pub fn merged_metadata(source: &GgufMetadata, kind: DType) -> GgufMetadata {
+    let GgufMetadata { mut values } = unsplit_metadata(source);
     values.insert("general.file_type".into(), GgufValue::U32(file_type(kind)));
     match kind.is_float() {
         true => values.remove("general.quantization_version"),

@@ -15,7 +15,7 @@ mod write;
 #[cfg(not(target_arch = "wasm32"))]
 pub use lora::write_lora;
 pub use lora::{GgufLora, encode_lora, interleaved_rows};
-pub use merged::{merged_dtype, merged_metadata};
+pub use merged::{merged_dtype, merged_metadata, unsplit_metadata};
 
 pub use metadata::{GgufArray, GgufMetadata, GgufValue};
 #[cfg(not(target_arch = "wasm32"))]

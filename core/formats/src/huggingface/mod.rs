@@ -9,7 +9,7 @@ mod write;
 pub use files::HuggingFaceFiles;
 pub(crate) use write::encode as encode_safetensors;
 #[cfg(not(target_arch = "wasm32"))]
-pub use write::{copy_companions, write as write_safetensors};
+pub use write::{copy_companions, declare_dtype, write as write_safetensors, write_companions};
 
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::error::shown;
 use crate::{FormatError, NewTensor};
 #[cfg(not(target_arch = "wasm32"))]
-pub use disk::{copy_companions, write};
+pub use disk::{copy_companions, declare_dtype, write, write_companions};
 
 /// The bytes of a file with these tensors and values.
 pub(crate) fn encode(tensors: &[(&NewTensor, &[f32])]) -> Result<Vec<u8>, FormatError> {
@@ -64,10 +64,13 @@ mod disk {
     use std::ops::Range;
     use std::path::Path;
 
+    use serde_json::Value;
+
+    use super::super::{MAX_JSON_BYTES, parse_json};
     use super::{header, ordered};
-    use crate::output::{NewFile, create_folder, write as write_file};
+    use crate::output::{NewFile, create_folder, write_file};
     use crate::source::Folder;
-    use crate::{FormatError, NewTensor, disk::DiskFolder};
+    use crate::{DType, FormatError, HuggingFaceFiles, NewTensor, disk::DiskFolder};
 
     /// Files that tell how to use the weights beside them, whoever trained these.
     const COMPANIONS: [&str; 11] = [
@@ -115,12 +118,46 @@ mod disk {
         if absolute(from).is_some_and(|from| Some(from) == absolute(to)) {
             return Err(FormatError::OverSource { path: to.display().to_string() });
         }
-        let mut folder = DiskFolder::of(from);
+        put_companions(&mut DiskFolder::of(from), to)
+    }
+
+    /// Writes config, tokenizer and template of a model whose files are in memory to the folder `to`, which is made.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_companions(mut from: HuggingFaceFiles, to: &Path) -> Result<(), FormatError> {
+        create_folder(to)?;
+        put_companions(&mut from, to)
+    }
+
+    fn put_companions(from: &mut dyn Folder, to: &Path) -> Result<(), FormatError> {
         for name in COMPANIONS {
-            if let Some(file) = folder.take(name)? {
-                write_file(&to.join(name), &file.read_all(super::super::MAX_JSON_BYTES)?)?;
+            if let Some(file) = from.take(name)? {
+                write_file(&to.join(name), &file.read_all(MAX_JSON_BYTES)?)?;
             }
         }
         Ok(())
+    }
+
+    /// Has the `config.json` in a folder say that the weights are stored as `dtype`; readers take that for the type to
+    /// compute in.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or is no JSON.
+    pub fn declare_dtype(folder: &Path, dtype: DType) -> Result<(), FormatError> {
+        let Some(file) = DiskFolder::of(folder).take("config.json")? else { return Ok(()) };
+        let mut config: Value = parse_json(&file)?;
+        let name = match dtype {
+            DType::F16 => "float16",
+            DType::BF16 => "bfloat16",
+            _ => "float32",
+        };
+        for key in ["dtype", "torch_dtype"] {
+            if let Some(value) = config.get_mut(key) {
+                *value = name.into();
+            }
+        }
+        drop(file);
+        write_file(&folder.join("config.json"), format!("{config:#}\n").as_bytes())
     }
 }

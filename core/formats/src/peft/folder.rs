@@ -24,8 +24,8 @@ pub(super) fn write(adapter: &LoraAdapter, path: &Path) -> Result<(), FormatErro
     output::create_folder(path)?;
     // What an earlier write left half moved must not mix with this one.
     finish(path)?;
-    output::write(&path.join(next(WEIGHTS)), &weights)?;
-    output::write(&path.join(next(CONFIG)), &config)?;
+    output::write_file(&path.join(next(WEIGHTS)), &weights)?;
+    output::write_file(&path.join(next(CONFIG)), &config)?;
     finish(path)
 }
 
@@ -55,6 +55,11 @@ pub(super) fn open(path: &Path) -> Result<LoraAdapter, FormatError> {
         }
     }
     Err(FormatError::AdapterChanges { folder: folder.label().to_owned() })
+}
+
+/// Whether there is a config, moved or not.
+pub(super) fn is_adapter(path: &Path) -> bool {
+    [CONFIG.to_owned(), next(CONFIG)].iter().any(|name| path.join(name).is_file())
 }
 
 fn configs(folder: &mut DiskFolder) -> Result<[Option<Vec<u8>>; 2], FormatError> {

@@ -52,6 +52,12 @@ impl LoraAdapter {
         folder::open(folder)
     }
 
+    /// Whether a folder holds an adapter.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn is_in(folder: &std::path::Path) -> bool {
+        folder::is_adapter(folder)
+    }
+
     /// Reads the two files from memory.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use samara_ops::{NormKind, QkNorm};
 
 use super::{MatrixPlan, Names, Piece, RowOrder, VectorPlan, experts::ExpertFiles};
 use crate::{
+    adapter::{Product, Site},
     config::{Config, Family, Moe, NormPlacement},
     exit::Exit,
 };
@@ -78,6 +79,23 @@ impl Plan {
     pub fn matrices(&self) -> impl Iterator<Item = &MatrixPlan> {
         let layers = self.layers.iter().flat_map(LayerPlan::matrices);
         std::iter::once(&self.embed).chain(layers).chain(&self.head)
+    }
+
+    /// The tensor of one module.
+    pub fn piece(&self, site: &Site) -> Option<&Piece> {
+        let layer = self.layers.get(site.layer)?;
+        let matrix = match site.product {
+            Product::Qkv => &layer.qkv,
+            Product::O => &layer.o,
+            Product::GateUp => &layer.feed_forward.gate_up,
+            Product::Down => &layer.feed_forward.down,
+        };
+        let mut end = 0;
+        matrix.pieces.iter().find(|piece| {
+            let start = end;
+            end += piece.rows.len();
+            site.columns == (start..end)
+        })
     }
 
     /// Every vector of the plan.

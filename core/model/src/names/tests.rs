@@ -232,7 +232,7 @@ fn stacked_experts_alternate_gate_and_up() {
 fn memory_is_told_before_loading() {
     let checkpoint = checkpoint(&config("olmo2"), &published("olmo2"));
     let config = Config::from_checkpoint(&checkpoint).unwrap();
-    let memory = DeviceMemory::needed(&config, &checkpoint, 100, 8).unwrap();
+    let memory = DeviceMemory::needed(&config, &checkpoint, &[], 100, 8).unwrap();
     let n_values: usize = published("olmo2").iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
     assert_eq!(memory.weights_bytes, 4 * n_values as u64);
     assert_eq!(memory.kv_bytes, 4 * 2 * 2 * 8 * 100);
