@@ -1,6 +1,6 @@
 //! Operators of your own: a WGSL kernel, its twin in Rust and its gradient, under the same roof as ours.
 //!
-//! Make the kernels once with [`Kernel::from_wgsl`], implement [`Operation`](crate::Operation) for a value that holds the
+//! Make the kernels once with [`Kernel::from_wgsl`], implement [`Operation`] for a value that holds the
 //! `Params`, and wrap [`run`] in a function. That function is then one line of a model, wherever its tensors lie: a wgpu
 //! device launches the kernel, the CPU runs the twin, and under autodiff the [`Gradient`]s go on Burn's tape.
 //!

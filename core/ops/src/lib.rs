@@ -1,6 +1,6 @@
 //! The operations of the model families, each three times: shape check, reference body, WGSL launch.
 //!
-//! An operation is a value, such as [`norm::Normalise`], that knows its kernel and its reference twin; `run` hands it
+//! An [`Operation`] is a value that knows its kernel, its reference twin and its gradients; `run` hands it
 //! to whichever backend holds the buffers. On a wgpu device the kernel is launched, on Burn's pure-Rust `Flex` device
 //! the reference runs, so the same model code serves both and each is the other's test. Burn, CubeCL and wgpu are
 //! seen nowhere to the right of this crate except for `burn::tensor::{Device, Tensor}`.

@@ -22,6 +22,7 @@ fn a_plan_is_near_what_a_step_takes() {
     let configs = [
         configured(AdapterKind::Lora, 16, None, 256),
         configured(AdapterKind::Lora, 4, Some(2), 512),
+        configured(AdapterKind::Dora, 8, None, 256),
         configured(AdapterKind::Full, 16, None, 128),
     ];
     for open in devices().iter().filter(|open| open.adapter.is_some()) {
@@ -99,7 +100,7 @@ fn measured(config: &RunConfig, open: &OpenDevice) -> Result<(MemoryPlan, u64)> 
                     alpha: 16.0,
                     dropout: 0.0,
                     use_rslora: false,
-                    use_dora: false,
+                    use_dora: config.adapter.kind == AdapterKind::Dora,
                     target_modules: TargetModules::AllLinear,
                     base_model: None,
                 };
