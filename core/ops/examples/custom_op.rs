@@ -1,6 +1,7 @@
 //! An operator of your own: the soft cap of Gemma 2's logits, `y = cap tanh(x / cap)`, with its gradient.
 //!
 //! In a model it is one line, `let y = softcap(&x, 30.0);`, on a GPU, on the CPU, and in training.
+#![allow(clippy::unwrap_used, reason = "an example fails by panicking")]
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use samara_ops::custom::*;

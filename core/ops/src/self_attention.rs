@@ -147,8 +147,8 @@ impl Operation for AttentionRows {
 fn for_width(kernels: [&'static Kernel; 4], head_dim: u32) -> &'static Kernel {
     match head_dim {
         ..=32 => kernels[0],
-        ..=64 => kernels[1],
-        ..=128 => kernels[2],
+        33..=64 => kernels[1],
+        65..=128 => kernels[2],
         _ => kernels[3],
     }
 }

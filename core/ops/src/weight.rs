@@ -32,6 +32,7 @@ pub(crate) struct Part {
 
 /// Where the rows of a part lie.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a model has a few hundred of these, and each stands for megabytes")]
 enum PartRows {
     /// As they were stored.
     Stored { quants: Tensor<1, Int>, scales: Option<Tensor<1, Int>> },

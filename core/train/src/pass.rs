@@ -150,6 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "one segment is one range")]
     fn segments_cover_all_layers_once() {
         assert_eq!(segments(7, Some(3)), [0..3, 3..6, 6..7]);
         assert_eq!(segments(4, None), [0..4]);

@@ -17,8 +17,9 @@ use samara_data::Batch;
 use samara_formats::peft::{AdapterConfig, LoraAdapter};
 use samara_model::{Adapter, Decoder, Site, TensorRows, Want};
 use samara_ops::{
+    Choice,
     device::{self, DeviceChoice, Limits, OpenDevice},
-    read_f32,
+    read_f32, read_picked,
 };
 use samara_train::{
     Learner, Pass, PassSpec, RunConfig, Trainer,
@@ -168,6 +169,34 @@ fn adapters_in_generation_give_the_losses_of_peft() {
     });
 }
 
+/// A step that is recorded and replayed scales as one that is launched, and the magnitudes learn beside the rest.
+#[test]
+fn a_dora_that_was_trained_picks_the_same_tokens_when_its_step_is_replayed() {
+    check_all(&["llama.curve"], |golden, open| {
+        let config = AdapterConfig { use_dora: true, ..golden.adapter("curve.init.", ALPHA)?.config };
+        let decoder = Decoder::load(&golden.checkpoint()?, open, &mut |_| ())?;
+        let sites = Site::all(decoder.config());
+        let mut trainer = curve_trainer(Learner::new_adapters(decoder, sites, config, 3, open.kernels));
+        let before = pollster::block_on(trainer.learner().to_adapter())?.context("an adapter")?;
+        let losses = curve_losses(&mut trainer, golden, 15)?;
+        ensure!(losses[14] < 0.7 * losses[2], "{losses:?}");
+        let after = pollster::block_on(trainer.learner().to_adapter())?.context("an adapter")?;
+        ensure!(before.modules.iter().zip(&after.modules).all(|(old, new)| old.magnitude != new.magnitude));
+
+        let model = trainer.learner().model();
+        let choice = Choice { adjustments: Vec::new(), limit: model.config().vocab_size, draw: None };
+        let [mut picking, mut forward] = [model.new_cache(16, 1), model.new_cache(16, 1)];
+        let mut token = golden.rows("curve.0.")?[0][0];
+        for _ in 0..12 {
+            let picked = pollster::block_on(read_picked(model.pick(&[token], &mut picking, &choice)))??.token;
+            let logits = pollster::block_on(read_f32(model.forward(&[token], &mut forward, Want::Last)))?;
+            ensure!(logits.iter().all(|logit| *logit <= logits[picked as usize]), "{picked} is not the likeliest");
+            token = picked;
+        }
+        Ok(())
+    });
+}
+
 /// The mean loss of the golden documents, each token given by itself.
 fn loss_over_caches(golden: &Golden, model: &Decoder) -> Result<f32> {
     let [ids, positions, labels] = golden.rows("")?;
@@ -234,23 +263,11 @@ fn documents_end_to_end_are_trained_on_as_one_by_one() {
 fn thirty_steps_give_the_losses_of_peft() {
     check_all(&["llama.curve", "olmo2.curve", "llama.q4_0.curve"], |golden, open| {
         let learner = adapted(golden, &golden.adapter("curve.init.", ALPHA)?, open)?;
-        let mut config = RunConfig::new("", "", Vec::new());
-        config.optimizer = OptimizerConfig {
-            learning_rate: CURVE_RATE,
-            weight_decay: 0.01,
-            clip: Clip::Off,
-            skip_outliers: None,
-            ..config.optimizer
-        };
-        config.schedule = ScheduleConfig { kind: ScheduleKind::Constant, warmup: Warmup::Steps(0), ..config.schedule };
-        let mut trainer = Trainer::new(learner, &config, 64);
+        let mut trainer = curve_trainer(learner);
         let official = golden.floats("curve.losses")?;
-        for (step, official) in official.iter().enumerate() {
-            let [ids, positions, labels] = golden.rows(&format!("curve.{}.", step % 3))?;
-            let batch = Batch { ids, positions, labels };
-            let report = pollster::block_on(trainer.step(&[batch], 30))?;
-            let distance = (report.loss - f64::from(*official)).abs() / f64::from(*official);
-            ensure!(distance <= TOLERANCE, "step {step}: loss {}, of peft {official}", report.loss);
+        for (step, (loss, official)) in curve_losses(&mut trainer, golden, 30)?.iter().zip(official).enumerate() {
+            let distance = (loss - f64::from(*official)).abs() / f64::from(*official);
+            ensure!(distance <= TOLERANCE, "step {step}: loss {loss}, of peft {official}");
         }
         let found = pollster::block_on(trainer.learner().to_adapter())?.context("an adapter")?;
         for (module, official) in found.modules.iter().zip(&golden.adapter("curve.final.", ALPHA)?.modules) {
@@ -259,6 +276,30 @@ fn thirty_steps_give_the_losses_of_peft() {
         }
         Ok(())
     });
+}
+
+/// A trainer as that of the official losses.
+fn curve_trainer(learner: Learner) -> Trainer {
+    let mut config = RunConfig::new("", "", Vec::new());
+    config.optimizer = OptimizerConfig {
+        learning_rate: CURVE_RATE,
+        weight_decay: 0.01,
+        clip: Clip::Off,
+        skip_outliers: None,
+        ..config.optimizer
+    };
+    config.schedule = ScheduleConfig { kind: ScheduleKind::Constant, warmup: Warmup::Steps(0), ..config.schedule };
+    Trainer::new(learner, &config, 64)
+}
+
+/// The losses of so many steps over the golden batches, each before its update.
+fn curve_losses(trainer: &mut Trainer, golden: &Golden, n_steps: usize) -> Result<Vec<f64>> {
+    let mut losses = Vec::new();
+    for step in 0..n_steps {
+        let [ids, positions, labels] = golden.rows(&format!("curve.{}.", step % 3))?;
+        losses.push(pollster::block_on(trainer.step(&[Batch { ids, positions, labels }], 30))?.loss);
+    }
+    Ok(losses)
 }
 
 /// A pass in host memory.
