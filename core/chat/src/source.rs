@@ -35,11 +35,12 @@ impl Source {
     /// `to` is where the model itself lies, or a file cannot be read or written.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn copy_companions(&self, to: &std::path::Path) -> Result<(), ChatError> {
-        Ok(match self {
+        match self {
             Self::Path(path) if path.is_dir() => samara_formats::copy_companions(path, to)?,
             Self::Path(path) => samara_formats::copy_companions(path.parent().unwrap_or(path), to)?,
             Self::Embedded => samara_formats::write_companions(embedded::files(), to)?,
-        })
+        }
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use samara_formats::{
     peft::{AdapterConfig, LoraAdapter, LoraModule, TargetModules},
     write_safetensors,
 };
-use samara_model::{Config, Merge, ModelError, ScaledAdapter, Site};
+use samara_model::{Config, Merge, ScaledAdapter, Site};
 
 use crate::trained;
 
@@ -28,7 +28,7 @@ impl Merged {
 pub fn merged(checkpoint: &Checkpoint, adapters: &[ScaledAdapter]) -> Result<Merged> {
     let merge = Merge::new(checkpoint, adapters)?;
     let folder = tempfile::tempdir()?;
-    let rows = |tensor: &NewTensor, rows| Ok::<_, ModelError>(merge.rows(&tensor.name, rows)?);
+    let rows = |tensor: &NewTensor, rows| merge.rows(&tensor.name, rows);
     let tensors: Vec<_> =
         checkpoint.tensors().map(|info| NewTensor { dtype: DType::F32, ..NewTensor::from(info) }).collect();
     let path = match checkpoint.metadata() {
