@@ -14,6 +14,7 @@ Examples:
   samara pull olmo2-1b                           a larger model, from the Hugging Face hub
   samara chat --model olmo2-1b                   a conversation with it
   samara finetune run.yaml                       teach a model from a file of examples
+  samara chat --adapter ./my-adapter             a conversation with what it has learnt
   samara devices                                 where models can run on this machine
 
 `samara COMMAND --help` has examples for each command.";

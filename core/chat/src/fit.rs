@@ -24,7 +24,8 @@ pub fn check_fits(
     let context_tokens = session.context_tokens.unwrap_or(usual);
     if context_tokens > config.context_length {
         // The engine says so in its own words.
-        return Ok(adapters.iter().try_for_each(|adapter| adapter.check(&config))?);
+        adapters.iter().try_for_each(|adapter| adapter.check(&config))?;
+        return Ok(());
     }
     let chunk_tokens = session.prefill_chunk_tokens;
     Ok(memory::check_fits(&config, checkpoint, adapters, context_tokens, chunk_tokens, session.kv, room)?)

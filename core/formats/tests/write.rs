@@ -10,8 +10,8 @@ use common::folder;
 use samara_formats::gguf::{self, GgufLora, GgufTensor};
 use samara_formats::peft::{AdapterConfig, TargetModules};
 use samara_formats::{
-    Checkpoint, DType, FormatError, GgufMetadata, GgufValue, Metadata, NewTensor, codec, copy_companions,
-    write_safetensors,
+    Checkpoint, DType, FormatError, GgufMetadata, GgufValue, HuggingFaceFiles, Metadata, NewFolder, NewTensor, codec,
+    copy_companions, declare_dtype, write_companions, write_safetensors,
 };
 
 fn tensor(name: &str, shape: &[usize], dtype: DType) -> NewTensor {
@@ -155,6 +155,45 @@ fn the_files_around_the_weights_are_copied() {
     let same = from.join("..").join("companions");
     let text = copy_companions(&from, &same).unwrap_err().to_string();
     assert_eq!(text, format!("{}: the new model would overwrite the one it is made from", same.display()));
+}
+
+#[test]
+fn a_config_says_what_the_weights_are_stored_as() {
+    let dir = folder("declare_dtype");
+    let files =
+        HuggingFaceFiles::new("memory").with("config.json", br#"{"torch_dtype": "float32", "n": 1}"#.as_slice());
+    write_companions(files.with("model.safetensors", b"".as_slice()), &dir).unwrap();
+    assert!(!dir.join("model.safetensors").exists());
+    let config = || std::fs::read_to_string(dir.join("config.json")).unwrap();
+    for (dtype, name) in [(DType::BF16, "bfloat16"), (DType::F16, "float16"), (DType::F32, "float32")] {
+        declare_dtype(&dir, dtype).unwrap();
+        assert!(config().contains(&format!("\"torch_dtype\": \"{name}\"")) && config().contains("\"n\": 1"));
+    }
+    std::fs::write(dir.join("config.json"), "{}").unwrap();
+    declare_dtype(&dir, DType::F16).unwrap();
+    assert_eq!(config().trim(), "{}");
+}
+
+#[test]
+fn a_folder_appears_whole_or_not_at_all() {
+    let dir = folder("new_folder");
+    let (place, part) = (dir.join("model"), dir.join("model.part"));
+    let begin = |text: &str| {
+        let new = NewFolder::create(&place).unwrap();
+        std::fs::write(new.path().join("a"), text).unwrap();
+        assert!(part.is_dir());
+        new
+    };
+    drop(begin("given up"));
+    assert!(!place.exists() && !part.exists());
+    begin("first").finish().unwrap();
+    std::fs::write(place.join("b"), "other").unwrap();
+    drop(begin("given up"));
+    let read = |name: &str| std::fs::read_to_string(place.join(name)).unwrap();
+    assert_eq!((read("a"), read("b")), ("first".to_owned(), "other".to_owned()));
+    begin("second").finish().unwrap();
+    assert_eq!((read("a"), read("b")), ("second".to_owned(), "other".to_owned()));
+    assert!(!part.exists());
 }
 
 #[test]

@@ -174,11 +174,6 @@ impl Adapter {
         Self { lengths, ..self }
     }
 
-    /// What a DoRA multiplies columns by.
-    fn factors(&self) -> Option<Tensor<1>> {
-        Some(self.magnitudes.clone()? / self.lengths.clone()?)
-    }
-
     /// `y` with what the adapter adds for `x`.
     pub(crate) fn add(&self, y: Tensor<2>, x: &Tensor<2>) -> Tensor<2> {
         let dropped = self.dropout.map(|Dropout { rate, seed }| ops::dropout(x, rate, seed));
@@ -190,44 +185,6 @@ impl Adapter {
             _ => y,
         }
     }
-}
-
-/// Adapters of a layer that act beside each other, each on what the matrix itself gives, as in peft. That is so by itself but
-/// where a module has several and one of them is a DoRA.
-pub(crate) fn side_by_side(adapters: Vec<Adapter>) -> Vec<Adapter> {
-    let mut modules: Vec<Vec<Adapter>> = Vec::new();
-    for adapter in adapters {
-        let is_same = |others: &&mut Vec<Adapter>| others.first().is_some_and(|first| first.site == adapter.site);
-        match modules.iter_mut().find(is_same) {
-            Some(others) => others.push(adapter),
-            None => modules.push(vec![adapter]),
-        }
-    }
-    modules.into_iter().flat_map(apart).collect()
-}
-
-/// The adapters of one module. With f = m / ‖w + s b A‖ a DoRA adds (f - 1) w x + f s b A x, so w x is first multiplied by
-/// 1 + Σ (f - 1), and what is left are LoRAs.
-fn apart(adapters: Vec<Adapter>) -> Vec<Adapter> {
-    let factors: Vec<_> = adapters.iter().filter_map(Adapter::factors).collect();
-    let Some(first) = adapters.first().filter(|_| adapters.len() > 1 && !factors.is_empty()) else { return adapters };
-    let zeros = |shape| Tensor::zeros(shape, (&first.a.device(), DType::F32));
-    let n = first.site.columns.len();
-    let scaling = Adapter {
-        a: zeros([1, first.site.n_in]),
-        b: zeros([n, 1]),
-        lengths: factors.first().map(Tensor::ones_like),
-        magnitudes: factors.into_iter().reduce(|sum, factors| sum + factors.sub_scalar(1.0)),
-        ..first.clone()
-    };
-    let rest = adapters.into_iter().map(|adapter| match adapter.factors() {
-        Some(factors) => {
-            let b = adapter.b.clone() * factors.reshape([n, 1]);
-            Adapter { b, magnitudes: None, lengths: None, ..adapter }
-        }
-        None => adapter,
-    });
-    std::iter::once(scaling).chain(rest).collect()
 }
 
 /// Every module of a published adapter with its place in a model.

@@ -21,7 +21,7 @@ use samara_ops::{
 
 use crate::{
     Config, KvCache, LoadProgress, ModelError, ScaledAdapter,
-    adapter::{Adapter, Product, side_by_side},
+    adapter::{Adapter, Product},
     cache::RopeTables,
     config::{Attention, Moe},
     exit::{Exit, Stream},
@@ -112,13 +112,11 @@ impl Decoder {
                 layer.adapters.extend(placed);
             }
         }
-        for layer in &mut decoder.layers {
-            layer.adapters = side_by_side(std::mem::take(&mut layer.adapters));
-        }
         decoder
     }
 
-    /// The same model with these published adapters, in the place of those it has.
+    /// The same model with these published adapters, in the place of those it has. They act in this order, which matters
+    /// where a module has a DoRA and another.
     ///
     /// # Errors
     /// The first adapter that was made for another model, with all that does not fit; or what went wrong on the device.

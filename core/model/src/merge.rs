@@ -1,8 +1,8 @@
 //! Adapters worked into the weights: for every row w of a matrix, `w + s b A`, a few rows at a time and on the host.
 //!
 //! DoRA (Liu et al. 2024, as peft computes it) then brings the row to the length that its magnitude m says:
-//! `m (w + s b A) / ‖w + s b A‖`. Of several adapters each changes the rows of the base and the changes are added, as they
-//! are when the adapters stay beside the weights.
+//! `m (w + s b A) / ‖w + s b A‖`. Several adapters change a row one after another, and the length that a DoRA divides by is
+//! that of the base with its own product alone; so it is in peft while they stay beside the weights.
 //!
 //! Not here: files. What a tensor is stored as, and writing it, is for whoever asks for the rows.
 
@@ -80,17 +80,18 @@ impl<'a> Merge<'a> {
 }
 
 impl Change<'_> {
-    /// Adds to `merged` what row `idx` of the tensor, `base`, gains.
+    /// Works into `merged` what the adapter does to row `idx` of the tensor, which is `base` without any.
     fn apply(&self, idx: usize, base: &[f32], merged: &mut [f32]) {
         let row = self.order.decoder_row(idx);
-        let Some(magnitudes) = &self.module.magnitude else { return self.add_product(row, merged) };
+        self.add_product(row, merged);
+        let Some(magnitudes) = &self.module.magnitude else { return };
         let mut turned = base.to_vec();
         self.add_product(row, &mut turned);
         let norm = turned.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
         let magnitude = magnitudes.get(row).copied().unwrap_or_default();
         // A row of zeros has no direction and stays one.
         let factor = if norm > 0.0 { (f64::from(magnitude) / norm) as f32 } else { 0.0 };
-        merged.iter_mut().zip(base).zip(turned).for_each(|((merged, base), turned)| *merged += factor * turned - base);
+        merged.iter_mut().for_each(|value| *value *= factor);
     }
 
     /// Adds `s b A` for row `row` of B.

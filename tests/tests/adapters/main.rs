@@ -42,7 +42,7 @@ fn a_merged_model_gives_the_logits_of_its_adapters() {
     });
 }
 
-/// Also where one module has several, each of which then acts on what the matrix itself gives.
+/// Also where one module has several, which then act in their order.
 #[test]
 fn a_dora_merges_to_the_logits_that_it_has_beside_the_weights() {
     check_all(all_goldens(), |golden, open| {
