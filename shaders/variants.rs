@@ -97,14 +97,14 @@ fn caching(name: &'static str, kv: &str, shared: &[&'static str], declarations: 
     KernelFile { name, file: name, variants: variants.iter().flat_map(of_formats).collect() }
 }
 
-/// Attention over documents laid end to end, for heads of at most so many channels.
+/// Attention over documents laid end to end, for heads of so many channels, or of at most so many.
 fn attention_rows(name: &'static str) -> KernelFile {
-    let variant = |(variant, channels): (&'static str, u32)| Variant {
+    let variant = |(variant, channels, exact): (&'static str, u32, bool)| Variant {
         name: variant,
-        prelude: format!("const WORKGROUP: u32 = 8u;\nconst CHANNELS: u32 = {channels}u;\n"),
+        prelude: format!("const WORKGROUP: u32 = 8u;\nconst CHANNELS: u32 = {channels}u;\nconst EXACT: bool = {exact};\n"),
         shared: vec!["index"],
     };
-    let widths = [("c32", 32), ("c64", 64), ("c128", 128), ("c256", 256)];
+    let widths = [("c64", 64, true), ("c128", 128, true), ("to64", 64, false), ("to256", 256, false)];
     KernelFile { name, file: name, variants: widths.into_iter().map(variant).collect() }
 }
 

@@ -74,9 +74,11 @@ fn kill_after(folder: &Path, n_events: usize, is_first: bool) -> bool {
 }
 
 /// Kills a run `n_kills` times wherever it happens to be, and compares it with one that nobody disturbed.
-fn check_killed(device: &str, n_kills: usize, tolerance: f64) {
-    let more = "epochs: 9\nbatch: {tokens: 48, accumulate: 2}\ncheckpoint: {every_steps: 2}";
-    let (straight, killed) = (folder(device, more), folder(device, more));
+///
+/// Between telling and being killed a run goes on, so it has several steps for each kill.
+fn check_killed(device: &str, n_epochs: usize, n_kills: usize, tolerance: f64) {
+    let more = format!("epochs: {n_epochs}\nbatch: {{tokens: 48, accumulate: 2}}\ncheckpoint: {{every_steps: 2}}");
+    let (straight, killed) = (folder(device, &more), folder(device, &more));
     finish(straight.path(), &[]);
     let mut has_ended = false;
     for kill in 0..n_kills {
@@ -101,7 +103,7 @@ fn check_killed(device: &str, n_kills: usize, tolerance: f64) {
 
 #[test]
 fn a_run_killed_ten_times_has_the_losses_of_an_undisturbed_one() {
-    check_killed("cpu", 10, 0.0);
+    check_killed("cpu", 30, 10, 0.0);
 }
 
 #[test]
@@ -110,7 +112,7 @@ fn a_run_killed_on_a_gpu_has_the_losses_of_an_undisturbed_one() {
         eprintln!("SKIPPED: REQUIRE_GPU is not set");
         return;
     }
-    check_killed("gpu:0", 3, 1e-6);
+    check_killed("gpu:0", 9, 3, 1e-6);
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn main(
     if kv_head >= params.n_kv_heads {
         return;
     }
-    let quads = params.head_dim / 4u;
+    let quads = head_quads();
     let row = (params.n_heads + 2u * params.n_kv_heads) * quads;
     let key = token * row + (params.n_heads + kv_head) * quads;
     let value = key + params.n_kv_heads * quads;
@@ -71,4 +71,12 @@ fn main(
         dqkv[key + i] = dk[i];
         dqkv[value + i] = dv[i];
     }
+}
+
+// A number that is known when the pipeline is made lets the compiler keep the arrays in registers.
+fn head_quads() -> u32 {
+    if EXACT {
+        return QUADS;
+    }
+    return params.head_dim / 4u;
 }

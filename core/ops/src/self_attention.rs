@@ -16,7 +16,7 @@ use crate::run::{empty, float, into_float, run};
 use burn::tensor::Tensor;
 use rotate::rope_rows;
 use samara_shaders::{
-    ATTENTION_ROWS_C32, ATTENTION_ROWS_C64, ATTENTION_ROWS_C128, ATTENTION_ROWS_C256, AttentionRowsParams, Kernel,
+    ATTENTION_ROWS_C64, ATTENTION_ROWS_C128, ATTENTION_ROWS_TO64, ATTENTION_ROWS_TO256, AttentionRowsParams, Kernel,
 };
 
 /// Invocations of a workgroup.
@@ -133,7 +133,7 @@ impl Operation for AttentionRows {
 
     fn launch(&self) -> Launch {
         let AttentionRowsParams { n_tokens, n_heads, head_dim, .. } = self.0;
-        let kernels = [&ATTENTION_ROWS_C32, &ATTENTION_ROWS_C64, &ATTENTION_ROWS_C128, &ATTENTION_ROWS_C256];
+        let kernels = [&ATTENTION_ROWS_C64, &ATTENTION_ROWS_C128, &ATTENTION_ROWS_TO64, &ATTENTION_ROWS_TO256];
         let groups = (u64::from(n_tokens) * u64::from(n_heads)).div_ceil(WORKGROUP);
         Launch { kernel: for_width(kernels, head_dim), groups, params: self.0.words() }
     }
@@ -143,12 +143,13 @@ impl Operation for AttentionRows {
     }
 }
 
-/// The narrowest kernel that holds a head.
+/// The kernel for exactly this width of a head, or the narrowest that holds it.
 fn for_width(kernels: [&'static Kernel; 4], head_dim: u32) -> &'static Kernel {
+    let [exactly_64, exactly_128, up_to_64, up_to_256] = kernels;
     match head_dim {
-        ..=32 => kernels[0],
-        33..=64 => kernels[1],
-        65..=128 => kernels[2],
-        _ => kernels[3],
+        64 => exactly_64,
+        128 => exactly_128,
+        ..=64 => up_to_64,
+        _ => up_to_256,
     }
 }

@@ -5,9 +5,9 @@ use crate::gradient::{Backward, Gradient, Target, Value};
 use crate::linear::dot;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use samara_shaders::{
-    ATTENTION_ROWS_BACKWARD_KV_C32, ATTENTION_ROWS_BACKWARD_KV_C64, ATTENTION_ROWS_BACKWARD_KV_C128,
-    ATTENTION_ROWS_BACKWARD_KV_C256, ATTENTION_ROWS_BACKWARD_Q_C32, ATTENTION_ROWS_BACKWARD_Q_C64,
-    ATTENTION_ROWS_BACKWARD_Q_C128, ATTENTION_ROWS_BACKWARD_Q_C256, AttentionRowsBackwardKvParams,
+    ATTENTION_ROWS_BACKWARD_KV_C64, ATTENTION_ROWS_BACKWARD_KV_C128, ATTENTION_ROWS_BACKWARD_KV_TO64,
+    ATTENTION_ROWS_BACKWARD_KV_TO256, ATTENTION_ROWS_BACKWARD_Q_C64, ATTENTION_ROWS_BACKWARD_Q_C128,
+    ATTENTION_ROWS_BACKWARD_Q_TO64, ATTENTION_ROWS_BACKWARD_Q_TO256, AttentionRowsBackwardKvParams,
     AttentionRowsBackwardQParams, AttentionRowsParams,
 };
 
@@ -62,10 +62,10 @@ impl Operation for OfQueries {
     fn launch(&self) -> Launch {
         let AttentionRowsParams { n_tokens, n_heads, n_kv_heads, head_dim, window, scale } = self.0;
         let kernels = [
-            &ATTENTION_ROWS_BACKWARD_Q_C32,
             &ATTENTION_ROWS_BACKWARD_Q_C64,
             &ATTENTION_ROWS_BACKWARD_Q_C128,
-            &ATTENTION_ROWS_BACKWARD_Q_C256,
+            &ATTENTION_ROWS_BACKWARD_Q_TO64,
+            &ATTENTION_ROWS_BACKWARD_Q_TO256,
         ];
         let params = AttentionRowsBackwardQParams { n_tokens, n_heads, n_kv_heads, head_dim, window, scale };
         let groups = (u64::from(n_tokens) * u64::from(n_heads)).div_ceil(WORKGROUP);
@@ -98,10 +98,10 @@ impl Operation for OfKeysValues {
     fn launch(&self) -> Launch {
         let AttentionRowsParams { n_tokens, n_heads, n_kv_heads, head_dim, window, scale } = self.0;
         let kernels = [
-            &ATTENTION_ROWS_BACKWARD_KV_C32,
             &ATTENTION_ROWS_BACKWARD_KV_C64,
             &ATTENTION_ROWS_BACKWARD_KV_C128,
-            &ATTENTION_ROWS_BACKWARD_KV_C256,
+            &ATTENTION_ROWS_BACKWARD_KV_TO64,
+            &ATTENTION_ROWS_BACKWARD_KV_TO256,
         ];
         let params = AttentionRowsBackwardKvParams { n_tokens, n_heads, n_kv_heads, head_dim, window, scale };
         let groups = (u64::from(n_tokens) * u64::from(n_kv_heads)).div_ceil(WORKGROUP);
