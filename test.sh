@@ -27,8 +27,7 @@ main() {
         echo 'SKIPPED: clippy is not installed; `rustup component add clippy` brings it'
     fi
     say 'Browser'
-    # The browser build and its test, once they are here.
-    if [ -x wasm/test.sh ]; then wasm/test.sh; fi
+    wasm/test.sh
 }
 
 # Each line: what must be there, and the Debian packages that bring it.

@@ -9,18 +9,15 @@ mod made;
 #[allow(dead_code, reason = "only the adapters are of use here")]
 mod trained;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use golden::Golden;
 use samara_engine::LanguageModel;
 use samara_formats::{Checkpoint, GgufValue, Metadata, peft::LoraAdapter};
 use samara_model::{Config, Decoder, DeviceMemory, KvFormat, Merge, ScaledAdapter, Want, gguf_adapter};
-use samara_ops::{
-    Choice, IGNORE, counts,
-    device::{self, DeviceChoice, Limits, OpenDevice},
-    log_prob, read_f32,
-};
+use samara_ops::{Choice, IGNORE, counts, device::OpenDevice, log_prob, read_f32};
+use samara_tests::devices;
 
 const CAPACITY: usize = 48;
 
@@ -267,30 +264,5 @@ fn largest(logits: &[f32]) -> f32 {
 
 /// Runs `check` for each checkpoint on each device and tells all that failed.
 fn check_all(goldens: Vec<Golden>, check: impl Fn(&Golden, &OpenDevice) -> Result<()>) {
-    let mut failures = Vec::new();
-    for open in devices() {
-        for golden in &goldens {
-            let place = || format!("{} on {}", golden.name, open.name);
-            failures.extend(check(golden, open).with_context(place).err().map(|error| format!("{error:#}")));
-        }
-    }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-}
-
-/// The CPU, and the first adapter where there is one.
-fn devices() -> &'static [OpenDevice] {
-    static DEVICES: OnceLock<Vec<OpenDevice>> = OnceLock::new();
-    DEVICES.get_or_init(|| {
-        let open = |choice| pollster::block_on(device::open(choice, Limits::Default));
-        let cpu = open(DeviceChoice::Cpu).unwrap();
-        match open(DeviceChoice::Gpu(0)) {
-            Ok(gpu) => vec![cpu, gpu],
-            Err(error) => {
-                let required = std::env::var("REQUIRE_GPU").is_ok_and(|value| value == "1");
-                assert!(!required, "REQUIRE_GPU=1, but there is no adapter: {error}");
-                eprintln!("SKIPPED on GPU: {error}");
-                vec![cpu]
-            }
-        }
-    })
+    samara_tests::check_all(&goldens, |golden| golden.name.clone(), check);
 }

@@ -7,17 +7,11 @@
 
 mod golden;
 
-use std::sync::OnceLock;
-
 use anyhow::{Context, Result, ensure};
 use golden::Golden;
 use samara_engine::LanguageModel;
 use samara_model::{Attention, Decoder, DeviceMemory, KvCache, KvFormat, NormPlacement, Want};
-use samara_ops::{
-    Adjustment, Choice, Draw, counts,
-    device::{self, DeviceChoice, Limits, OpenDevice},
-    read_f32,
-};
+use samara_ops::{Adjustment, Choice, Draw, counts, device::OpenDevice, read_f32};
 
 const CAPACITY: usize = 48;
 
@@ -207,34 +201,11 @@ fn one_pass(model: &Decoder, golden: &Golden, _: &OpenDevice) -> Result<()> {
 
 /// Runs `check` for each checkpoint on each device and tells all that failed.
 fn check_all(goldens: Vec<Golden>, check: impl Fn(&Decoder, &Golden, &OpenDevice) -> Result<()>) {
-    assert!(!goldens.is_empty(), "no golden values");
-    let mut failures = Vec::new();
-    for open in devices() {
-        for golden in &goldens {
-            let found = load(golden, open).and_then(|model| check(&model, golden, open));
-            let place = || format!("{} on {}", golden.name, open.name);
-            failures.extend(found.with_context(place).err().map(|error| format!("{error:#}")));
-        }
-    }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-}
-
-/// The CPU, and the first adapter where there is one.
-fn devices() -> &'static [OpenDevice] {
-    static DEVICES: OnceLock<Vec<OpenDevice>> = OnceLock::new();
-    DEVICES.get_or_init(|| {
-        let open = |choice| pollster::block_on(device::open(choice, Limits::Default));
-        let cpu = open(DeviceChoice::Cpu).unwrap();
-        match open(DeviceChoice::Gpu(0)) {
-            Ok(gpu) => vec![cpu, gpu],
-            Err(error) => {
-                let required = std::env::var("REQUIRE_GPU").is_ok_and(|value| value == "1");
-                assert!(!required, "REQUIRE_GPU=1, but there is no adapter: {error}");
-                eprintln!("SKIPPED on GPU: {error}");
-                vec![cpu]
-            }
-        }
-    })
+    samara_tests::check_all(
+        &goldens,
+        |golden| golden.name.clone(),
+        |golden, open| check(&load(golden, open)?, golden, open),
+    );
 }
 
 fn load(golden: &Golden, open: &OpenDevice) -> Result<Decoder> {

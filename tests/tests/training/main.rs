@@ -8,19 +8,13 @@
 mod golden;
 mod memory;
 
-use std::sync::OnceLock;
-
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Tensor;
 use golden::Golden;
 use samara_data::Batch;
 use samara_formats::peft::{AdapterConfig, LoraAdapter};
 use samara_model::{Adapter, Decoder, KvFormat, Site, TensorRows, Want};
-use samara_ops::{
-    Choice,
-    device::{self, DeviceChoice, Limits, OpenDevice},
-    read_f32, read_picked,
-};
+use samara_ops::{Choice, device::OpenDevice, read_f32, read_picked};
 use samara_train::{
     Learner, Pass, PassSpec, RunConfig, Trainer,
     config::{Clip, OptimizerConfig, ScheduleConfig, ScheduleKind, Warmup},
@@ -378,31 +372,5 @@ fn check_near(name: &str, found: &[f32], expected: &[f32], tolerance: f64) -> Re
 
 /// Runs `check` for each file on each device and tells all that failed.
 fn check_all(names: &[&str], check: impl Fn(&Golden, &OpenDevice) -> Result<()>) {
-    let mut failures = Vec::new();
-    for open in devices() {
-        for name in names {
-            let found = Golden::read(name).and_then(|golden| check(&golden, open));
-            let place = || format!("{name} on {}", open.name);
-            failures.extend(found.with_context(place).err().map(|error| format!("{error:#}")));
-        }
-    }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-}
-
-/// The CPU, and the first adapter where there is one.
-fn devices() -> &'static [OpenDevice] {
-    static DEVICES: OnceLock<Vec<OpenDevice>> = OnceLock::new();
-    DEVICES.get_or_init(|| {
-        let open = |choice| pollster::block_on(device::open(choice, Limits::Default));
-        let cpu = open(DeviceChoice::Cpu).unwrap();
-        match open(DeviceChoice::Gpu(0)) {
-            Ok(gpu) => vec![cpu, gpu],
-            Err(error) => {
-                let required = std::env::var("REQUIRE_GPU").is_ok_and(|value| value == "1");
-                assert!(!required, "REQUIRE_GPU=1, but there is no adapter: {error}");
-                eprintln!("SKIPPED on GPU: {error}");
-                vec![cpu]
-            }
-        }
-    })
+    samara_tests::check_all(names, |name| (*name).to_owned(), |name, open| check(&Golden::read(name)?, open));
 }

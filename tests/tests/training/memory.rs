@@ -12,7 +12,7 @@ use samara_train::{
     targets,
 };
 
-use super::devices;
+use samara_tests::devices;
 
 /// How far a plan may be off.
 const TOLERANCE: f64 = 0.15;

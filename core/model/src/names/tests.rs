@@ -235,7 +235,8 @@ fn memory_is_told_before_loading() {
     let memory = DeviceMemory::needed(&config, &checkpoint, &[], 100, 8, KvFormat::F32).unwrap();
     let n_values: usize = published("olmo2").iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
     assert_eq!(memory.weights_bytes, 4 * n_values as u64);
-    assert_eq!(memory.kv_bytes, 4 * 2 * 2 * 8 * 100);
+    // Keys and values of two layers; a head of four channels takes a whole octet.
+    assert_eq!(memory.kv_bytes, 4 * 2 * 2 * (2 * 8) * 100);
     let halves = DeviceMemory::needed(&config, &checkpoint, &[], 100, 8, KvFormat::F16).unwrap();
     assert_eq!((halves.kv_bytes, halves.weights_bytes), (memory.kv_bytes / 2, memory.weights_bytes));
 }
@@ -245,7 +246,7 @@ fn sliding_layers_take_memory_for_their_window_only() {
     let mut text = config("olmo3");
     text["sliding_window"] = json!(16);
     let config = Config::from_huggingface("config.json", &text).unwrap();
-    let bytes_per_slot = 4 * 2 * 8 * 2;
+    let bytes_per_slot = 4 * 2 * (2 * 8) * 2;
     assert_eq!(crate::memory::kv_bytes(&config, 1000, 8, KvFormat::F32), bytes_per_slot * 24);
     assert_eq!(crate::memory::kv_bytes(&config, 10, 8, KvFormat::F32), bytes_per_slot * 10);
 }
