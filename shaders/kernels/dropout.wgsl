@@ -21,9 +21,3 @@ fn main(
     }
     y[i] = select(0.0, params.scale * x[i], hash(hash(i) ^ params.seed) >= params.threshold);
 }
-
-fn hash(value: u32) -> u32 {
-    let state = value * 747796405u + 2891336453u;
-    let word = ((state >> ((state >> 28u) + 4u)) ^ state) * 277803737u;
-    return (word >> 22u) ^ word;
-}

@@ -61,8 +61,8 @@ pub(super) fn open_model(config: &RunConfig) -> anyhow::Result<Checkpoint> {
 pub(super) fn refuse_unbuilt(config: &RunConfig, model: &Config) -> anyhow::Result<()> {
     anyhow::ensure!(config.objectives.contrastive == 0.0, "objectives.contrastive: not built yet; set it to 0");
     anyhow::ensure!(
-        config.stability.skip_improbable.is_none(),
-        "stability.skip_improbable: not built yet; set it to off"
+        config.stability.skip_improbable.is_none() || config.adapter.kind != AdapterKind::Full,
+        "stability.skip_improbable: not built for full training, whose head learns from every document; set it to off"
     );
     anyhow::ensure!(
         model.head_dim.is_multiple_of(4),

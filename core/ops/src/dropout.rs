@@ -21,8 +21,8 @@ struct Dropout(DropoutParams);
 pub fn dropout(x: &Tensor<2>, rate: f32, seed: u32) -> Tensor<2> {
     assert!((0.0..1.0).contains(&rate), "dropout: a rate of {rate}");
     let [n_tokens, width] = x.dims();
-    let threshold = (f64::from(rate) * 2.0f64.powi(32)) as u32;
-    let params = DropoutParams { n: (n_tokens * width) as u32, seed, threshold, scale: 1.0 / (1.0 - rate) };
+    let n = (n_tokens * width) as u32;
+    let params = DropoutParams { n, seed, threshold: threshold(rate), scale: 1.0 / (1.0 - rate) };
     run(Dropout(params), vec![float(x)], vec![into_float(empty(x.dims(), &x.device()))]).float()
 }
 
@@ -44,8 +44,13 @@ impl Operation for Dropout {
     }
 }
 
+/// What a hash falls below with probability `rate`.
+pub(crate) fn threshold(rate: f32) -> u32 {
+    (f64::from(rate) * 2.0f64.powi(32)) as u32
+}
+
 /// PCG's output permutation of a counter (O'Neill 2014).
-fn hash(value: u32) -> u32 {
+pub(crate) fn hash(value: u32) -> u32 {
     let state = value.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
     let word = ((state >> ((state >> 28) + 4)) ^ state).wrapping_mul(277_803_737);
     (word >> 22) ^ word

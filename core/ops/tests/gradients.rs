@@ -308,6 +308,33 @@ fn what_dropout_drops_is_dropped_from_the_gradient() {
     assert!(kept.iter().all(|y| *y == 0.0 || (*y - 1.0 / 0.7).abs() < 1e-6));
 }
 
+#[test]
+fn improbable_documents_are_left_out_whole_and_at_random() {
+    let Some(pair) = pair() else { return };
+    // Forty documents of one to five tokens; those of an odd number are improbable. Some tokens have no label.
+    let lengths: Vec<u32> = (0..40).map(|i| i % 5 + 1).collect();
+    let positions: Vec<u32> = lengths.iter().flat_map(|length| 0..*length).collect();
+    let number = |t: usize| positions[..=t].iter().filter(|position| **position == 0).count() - 1;
+    let n_tokens = positions.len();
+    let labels: Vec<u32> = (0..n_tokens).map(|t| if t % 7 == 3 { IGNORE } else { 0 }).collect();
+    let losses: Vec<f32> = (0..n_tokens).map(|t| if number(t) % 2 == 1 { 5.0 } else { 0.5 }).collect();
+    let run = |open: &OpenDevice, rate| {
+        let device = &open.device;
+        let documents = Documents::new(&vec![0; n_tokens], &positions, &labels, device);
+        let (slope, losses) = (matrix(&vec![1.0; 33 * n_tokens], n_tokens, device), vector(&losses, device));
+        read(skip_improbable(slope, &losses, &documents, Improbable { below: 0.1, rate, seed: 5 }))
+    };
+    for (rate, left_out) in [(0.0, 0..=0), (0.5, 4..=16), (1.0, 17..=20)] {
+        let rows = run(&pair.cpu, rate);
+        assert_eq!(run(&pair.gpu, rate), rows, "at a rate of {rate}");
+        let skipped: Vec<usize> = (0..n_tokens).filter(|t| rows[33 * t] == 0.0).map(number).collect();
+        assert!(skipped.iter().all(|document| document % 2 == 1), "{skipped:?}");
+        let whole = (0..n_tokens).all(|t| rows[33 * t..][..33].iter().all(|x| *x == rows[33 * t]));
+        let distinct = skipped.iter().collect::<std::collections::BTreeSet<_>>().len();
+        assert!(whole && left_out.contains(&distinct), "{distinct} documents at a rate of {rate}");
+    }
+}
+
 /// Loss and gradients of each device, and the loss as the definition has it.
 #[test]
 fn cross_entropy_in_chunks_is_that_of_all_tokens_at_once() {

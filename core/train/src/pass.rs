@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use burn::tensor::Tensor;
 use samara_model::{Decoder, Trunk, TrunkState};
-use samara_ops::{Documents, LossSpec};
+use samara_ops::{Documents, Improbable, LossSpec, skip_improbable};
 
 use crate::Learner;
 
@@ -23,6 +23,8 @@ pub struct PassSpec {
     pub scale: f32,
     /// What dropout falls by.
     pub seed: u64,
+    /// Documents that are left out.
+    pub skip: Option<Improbable>,
 }
 
 /// What a pass gives.
@@ -95,17 +97,21 @@ fn head(
     spec: &PassSpec,
     gradients: &mut [Option<Tensor<2>>],
 ) -> (Tensor<1>, Tensor<2>) {
-    let spec = LossSpec {
+    let of_loss = LossSpec {
         chunk_tokens: spec.loss_chunk_tokens.max(1),
         limit: learner.config().vocab_size,
         scale: spec.scale,
         train_head: learner.head().is_some(),
     };
-    let loss = frozen.loss(&end.input.clone().without_autodiff(), documents, &spec);
+    let loss = frozen.loss(&end.input.clone().without_autodiff(), documents, &of_loss);
     if let Some(gradient) = learner.head().and_then(|index| gradients.get_mut(index)) {
         add(gradient, loss.of_head);
     }
-    (loss.per_token, loss.of_hidden)
+    let of_hidden = match spec.skip {
+        Some(improbable) => skip_improbable(loss.of_hidden, &loss.per_token, documents, improbable),
+        None => loss.of_hidden,
+    };
+    (loss.per_token, of_hidden)
 }
 
 /// Consecutive layers, of which those of one segment are on the tape at once.

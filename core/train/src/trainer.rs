@@ -6,7 +6,7 @@
 use burn::tensor::Tensor;
 use samara_data::Batch;
 use samara_model::Trunk;
-use samara_ops::{Documents, LossSpec, read_f32, sum_squares};
+use samara_ops::{Documents, Improbable, LossSpec, read_f32, sum_squares};
 use serde::{Deserialize, Serialize};
 
 use crate::config::RunConfig;
@@ -139,12 +139,18 @@ impl Trainer {
     }
 
     fn pass_spec(&self, n_trained: usize, pass: usize) -> PassSpec {
+        // Each pass of each step drops other values, and a resumed run the same.
+        let seed = self.config.seed ^ (self.memory.step << 20 | pass as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         PassSpec {
             recompute_every: self.config.memory.recompute_every,
             loss_chunk_tokens: self.config.memory.loss_chunk_tokens,
             scale: 1.0 / n_trained as f32,
-            // Each pass of each step drops other values, and a resumed run the same.
-            seed: self.config.seed ^ (self.memory.step << 20 | pass as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            seed,
+            skip: self.config.stability.skip_improbable.map(|skip| Improbable {
+                below: skip.below as f32,
+                rate: skip.rate as f32,
+                seed: (seed >> 32) as u32,
+            }),
         }
     }
 

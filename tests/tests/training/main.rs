@@ -16,7 +16,7 @@ use samara_formats::peft::{AdapterConfig, LoraAdapter};
 use samara_model::{Adapter, Decoder, KvFormat, Site, TensorRows, Want};
 use samara_ops::{Choice, device::OpenDevice, read_f32, read_picked};
 use samara_train::{
-    Learner, Pass, PassSpec, RunConfig, Trainer,
+    Learner, Pass, PassSpec, RunConfig, Trainer, Verdict,
     config::{Clip, OptimizerConfig, ScheduleConfig, ScheduleKind, Warmup},
     gradient_norms, pass,
 };
@@ -296,6 +296,31 @@ fn curve_losses(trainer: &mut Trainer, golden: &Golden, n_steps: usize) -> Resul
     Ok(losses)
 }
 
+/// A gradient that is no number changes nothing, is told by the matrix that it was first seen in, and ends the run when it
+/// stays.
+#[test]
+fn a_step_that_is_no_number_is_left_out_and_a_few_in_a_row_end_the_run() {
+    check_all(&["llama"], |golden, open| {
+        let mut learner = adapted(golden, &golden.adapter("lora.", ALPHA)?, open)?;
+        let mut values = learner.values().to_vec();
+        values[3] = values[3].clone().mul_scalar(f32::NAN);
+        learner.replace(values);
+        let mut config = RunConfig::new("", "", Vec::new());
+        config.stability.max_bad_steps = 2;
+        let mut trainer = Trainer::new(learner, &config, 64);
+        let [ids, positions, labels] = golden.rows("")?;
+        let batch = Batch { ids, positions, labels };
+        let before = pollster::block_on(read_f32(trainer.learner().values()[0].clone()))?;
+        let report = pollster::block_on(trainer.step(std::slice::from_ref(&batch), 10))?;
+        ensure!(report.verdict == Verdict::NotFinite && report.not_finite.is_some(), "{report:?}");
+        let after = pollster::block_on(read_f32(trainer.learner().values()[0].clone()))?;
+        ensure!(before == after, "the weights changed");
+        let ended = pollster::block_on(trainer.step(&[batch], 10)).err().context("an end")?.to_string();
+        ensure!(ended.contains("2 steps in a row") && ended.contains("lora_"), "{ended}");
+        Ok(())
+    });
+}
+
 /// A pass in host memory.
 struct Found {
     losses: Vec<f32>,
@@ -317,7 +342,7 @@ fn gradients(golden: &Golden, learner: &Learner, open: &OpenDevice, every: Optio
 }
 
 fn spec(n_labels: usize, recompute_every: Option<usize>) -> PassSpec {
-    PassSpec { recompute_every, loss_chunk_tokens: 10, scale: 1.0 / n_labels as f32, seed: 0 }
+    PassSpec { recompute_every, loss_chunk_tokens: 10, scale: 1.0 / n_labels as f32, seed: 0, skip: None }
 }
 
 fn read(pass: Pass) -> Result<Found> {
