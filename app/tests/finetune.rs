@@ -112,7 +112,7 @@ fn a_run_killed_on_a_gpu_has_the_losses_of_an_undisturbed_one() {
         eprintln!("SKIPPED: REQUIRE_GPU is not set");
         return;
     }
-    check_killed("gpu:0", 20, 10, 1e-6);
+    check_killed("gpu:0", 14, 10, 1e-6);
 }
 
 #[test]
