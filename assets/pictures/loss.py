@@ -28,9 +28,9 @@ def main() -> None:
         for step in range(1, len(losses) + 1)
         if step == 1 or step % 5 == 0
     )
-    title = f"QLoRA of SmolLM2-135M on 4-bit weights, software Vulkan: loss by step. Held-out facts: {exact[-1]} before, {exact[0]} after."
+    title = f"Loss by step: QLoRA of SmolLM2-135M on 4-bit weights. Held-out facts: {exact[-1]} before, {exact[0]} after."
     svg = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">
-<style>text{{font:13px ui-sans-serif,system-ui,sans-serif;fill:#57606a}}.grid{{stroke:#d0d7de}}.line{{fill:none;stroke:#2f6f4f;stroke-width:2.5}}</style>
+<style>text{{font:12px ui-sans-serif,system-ui,sans-serif;fill:#57606a}}.grid{{stroke:#d0d7de}}.line{{fill:none;stroke:#2f6f4f;stroke-width:2.5}}</style>
 <rect width="{WIDTH}" height="{HEIGHT}" rx="8" fill="#ffffff"/>
 <text x="{LEFT}" y="20">{title}</text>
 {grid}{steps}
