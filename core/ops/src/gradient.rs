@@ -68,7 +68,11 @@ impl Gradient {
     pub fn of_first(launches: impl Into<Vec<Backward>>) -> Self {
         Self { of: 0, passes_to: Vec::new(), launches: launches.into() }
     }
+}
 
+/// What the tape asks; a browser has none.
+#[cfg(not(target_arch = "wasm32"))]
+impl Gradient {
     /// Everything that gets a gradient, each once.
     pub(crate) fn parents(&self) -> Vec<Value> {
         let written = self.launches.iter().flat_map(|launch| &launch.writes);
