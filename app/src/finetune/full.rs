@@ -76,16 +76,10 @@ impl Trained {
 /// Values as the file stores them: heads' rows in pairs where they were, less what loading adds.
 fn stored(rows: &TensorRows, mut values: Vec<f32>) -> Vec<f32> {
     values.iter_mut().for_each(|value| *value -= rows.add);
-    let Some(head_dim) = rows.interleaved else { return values };
-    let mut stored = Vec::with_capacity(values.len());
-    for head in values.chunks(rows.width * head_dim) {
-        let (even, odd) = head.split_at(head.len() / 2);
-        for (even, odd) in even.chunks(rows.width).zip(odd.chunks(rows.width)) {
-            stored.extend(even);
-            stored.extend(odd);
-        }
+    match rows.interleaved {
+        Some(head_dim) => gguf::interleaved_rows(&values, rows.width, head_dim),
+        None => values,
     }
-    stored
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! It works on activations (`y += scale (x aᵀ) bᵀ`), so the matrix may stay quantised. A DoRA then brings the columns to
 //! its own magnitudes (Liu et al. 2024); how long the rows of the adapted matrix are is found without making them.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use samara_formats::peft::{LoraAdapter, LoraModule};
 use samara_ops::{self as ops, Weight, device::Kernels};
 use std::ops::Range;
@@ -138,11 +138,11 @@ impl Adapter {
         let scale = strength * adapter.config.scale();
         let place = |(site, module): (Site, &LoraModule)| {
             let rank = module.a.len() / module.d_in.max(1);
-            let a = matrix(module.a.clone(), [rank, module.d_in], device);
-            let b = matrix(module.b.clone(), [module.d_out, rank], device);
+            let a = ops::matrix(module.a.clone(), rank, device);
+            let b = ops::matrix(module.b.clone(), module.d_out, device);
             let adapter = Self::new(site, [a, b], scale, kernels);
             match &module.magnitude {
-                Some(values) => adapter.with_magnitudes(matrix(values.clone(), [1, module.d_out], device)),
+                Some(values) => adapter.with_magnitudes(ops::matrix(values.clone(), 1, device)),
                 None => adapter,
             }
         };
@@ -212,8 +212,4 @@ fn fit<'a>(module: &'a LoraModule, sites: &[Site]) -> Result<(Site, &'a LoraModu
         return Err(format!("{path}: made for a matrix of {found:?}, the model's is {expected:?}"));
     }
     Ok((site.clone(), module))
-}
-
-fn matrix(values: Vec<f32>, shape: [usize; 2], device: &Device) -> Tensor<2> {
-    Tensor::from_data(TensorData::new(values, shape), (device, DType::F32))
 }

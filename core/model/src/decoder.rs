@@ -9,7 +9,7 @@ mod training;
 
 pub use self::{
     parameters::{Parameter, TensorRows, parameter_tensors},
-    training::{Trunk, TrunkState},
+    training::Trunk,
 };
 
 use burn::tensor::{Device, Int, Tensor};

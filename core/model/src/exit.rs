@@ -19,15 +19,17 @@ pub(crate) enum Exit<N> {
 }
 
 /// What lies between two parts, both `[T, D]`.
-pub(crate) struct Stream {
+#[derive(Debug, Clone)]
+pub struct Stream {
+    /// The residual stream.
     pub residual: Tensor<2>,
-    /// What the next part is given.
+    /// What the next part is given; after the last one, what the head is given.
     pub input: Tensor<2>,
 }
 
 impl Stream {
     /// Before the first part: the tokens' embeddings.
-    pub fn enter(step: &Step, embed: &Weight, norm: Option<&Norm>, scale: f32) -> Self {
+    pub(crate) fn enter(step: &Step, embed: &Weight, norm: Option<&Norm>, scale: f32) -> Self {
         let residual = ops::embed(step, embed, scale);
         let input = norm.map_or_else(|| residual.clone(), |norm| ops::norm(&residual, norm));
         Self { residual, input }

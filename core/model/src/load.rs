@@ -5,9 +5,8 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Tensor, TensorData};
 use samara_formats::{Checkpoint, DType, TensorInfo, codec};
-use samara_ops::{Format, Weight, WeightBuilder, device::OpenDevice};
+use samara_ops::{Format, Weight, WeightBuilder, device::OpenDevice, matrix};
 
 use crate::{
     ModelError,
@@ -64,8 +63,8 @@ impl<'a> Loader<'a> {
             values.extend(in_order(rows, info.row_len(), piece.order));
             self.advance(info, piece.rows.len());
         }
-        let shape = [values.len() / plan.n_in, plan.n_in];
-        let rows = Tensor::from_data(TensorData::new(values, shape), (&self.open.device, burn::tensor::DType::F32));
+        let n_rows = values.len() / plan.n_in;
+        let rows = matrix(values, n_rows, &self.open.device);
         Ok(Weight::dense(rows, self.open.kernels))
     }
 

@@ -79,4 +79,4 @@ pub use scale_columns::scale_columns;
 pub use self_attention::self_attention;
 pub use step::Step;
 pub use sum_squares::sum_squares;
-pub use weight::{Weight, WeightBuilder, row_bytes, vector};
+pub use weight::{Weight, WeightBuilder, matrix, row_bytes, vector};

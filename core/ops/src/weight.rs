@@ -219,6 +219,15 @@ fn word_buffer(words: Vec<u32>, device: &Device) -> Tensor<1, Int> {
     Tensor::from_data(TensorData::new(words, [n_words]), (device, DType::U32))
 }
 
+/// A matrix of so many rows in device memory.
+///
+/// # Panics
+/// If `values` is not a whole number of rows.
+pub fn matrix(values: Vec<f32>, n_rows: usize, device: &Device) -> Tensor<2> {
+    let shape = [n_rows, values.len() / n_rows.max(1)];
+    Tensor::from_data(TensorData::new(values, shape), (device, DType::F32))
+}
+
 /// A vector in device memory, such as the weight of a norm.
 pub fn vector(values: &[f32], device: &Device) -> Tensor<1> {
     Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), (device, DType::F32))

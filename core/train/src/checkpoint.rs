@@ -9,10 +9,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use safetensors::SafeTensors;
 use samara_data::Cursor;
-use samara_ops::read_f32;
+use samara_ops::{matrix, read_f32};
 use serde::{Deserialize, Serialize};
 
 use crate::optimizer::Moment;
@@ -204,7 +204,7 @@ fn read_matrix(
         ));
     }
     let values: Vec<f32> = view.data().as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect();
-    Ok(Tensor::from_data(TensorData::new(values, shape), (device, DType::F32)))
+    Ok(matrix(values, shape[0], device))
 }
 
 /// The matrices of a checkpoint in host memory.
@@ -220,11 +220,8 @@ impl Matrices {
         let mut times = Vec::new();
         for (index, (value, moment)) in learner.values().iter().zip(trainer.moments.moments()).enumerate() {
             times.push(moment.as_ref().map_or(0, |moment| moment.time));
-            let parts = [("value", Some(value.clone()))].into_iter().chain(
-                moment.into_iter().flat_map(|moment| [("first", Some(moment.first)), ("second", Some(moment.second))]),
-            );
-            for (part, tensor) in parts {
-                let Some(tensor) = tensor else { continue };
+            let moments = moment.map(|moment| [("first", moment.first), ("second", moment.second)]);
+            for (part, tensor) in [("value", value.clone())].into_iter().chain(moments.into_iter().flatten()) {
                 tensors.push((format!("{index:05}.{part}"), tensor.dims(), read_f32(tensor).await?));
             }
         }

@@ -1,12 +1,12 @@
 //! What is trained of a model: adapters over a frozen one, or all of it. Both are a list of matrices.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use samara_formats::Checkpoint;
 use samara_formats::peft::{AdapterConfig, LoraAdapter, LoraModule};
 use samara_model::{Adapter, Config, Decoder, Site, TensorRows, parameter_tensors};
-use samara_ops::device::Kernels;
+use samara_ops::{device::Kernels, matrix};
 
 use crate::TrainError;
 
@@ -203,9 +203,4 @@ fn seed_of(seed: u64, index: usize) -> u32 {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(index as u64);
     random.next_u32()
-}
-
-fn matrix(values: Vec<f32>, n_rows: usize, device: &Device) -> Tensor<2> {
-    let shape = [n_rows, values.len() / n_rows.max(1)];
-    Tensor::from_data(TensorData::new(values, shape), (device, DType::F32))
 }

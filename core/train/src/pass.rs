@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use burn::tensor::Tensor;
-use samara_model::{Decoder, Trunk, TrunkState};
+use samara_model::{Decoder, Stream, Trunk};
 use samara_ops::{Documents, Improbable, LossSpec, skip_improbable};
 
 use crate::Learner;
@@ -49,7 +49,7 @@ pub fn pass(learner: &Learner, documents: &Documents, trunk: &Trunk, spec: &Pass
     let mut slope = Slope::default();
     for (segment, border) in segments.into_iter().zip(borders).rev() {
         // The embeddings are on the tape themselves, because their table may be trained.
-        let start = border.map(|state| TrunkState { residual: leaf(state.residual), input: leaf(state.input) });
+        let start = border.map(|state| Stream { residual: leaf(state.residual), input: leaf(state.input) });
         let entered = start.clone().unwrap_or_else(|| taped.enter(documents));
         let end = taped.pass(segment, entered, documents, trunk);
         if losses.is_none() {
@@ -78,7 +78,7 @@ struct Slope {
 
 impl Slope {
     /// A sum whose gradient with respect to `end` is this one; none where nothing before `end` is trained.
-    fn along(&self, end: &TrunkState) -> Option<Tensor<1>> {
+    fn along(&self, end: &Stream) -> Option<Tensor<1>> {
         let terms = [(&end.residual, &self.residual), (&end.input, &self.input)];
         let term = |(value, slope): (&Tensor<2>, &Option<Tensor<2>>)| {
             let slope = slope.as_ref()?;
@@ -92,7 +92,7 @@ impl Slope {
 fn head(
     learner: &Learner,
     frozen: &Decoder,
-    end: &TrunkState,
+    end: &Stream,
     documents: &Documents,
     spec: &PassSpec,
     gradients: &mut [Option<Tensor<2>>],
@@ -121,12 +121,7 @@ fn segments(n_layers: usize, every: Option<usize>) -> Vec<Range<usize>> {
 }
 
 /// What each segment begins with, none for the first, which begins with the embeddings.
-fn borders(
-    frozen: &Decoder,
-    segments: &[Range<usize>],
-    documents: &Documents,
-    trunk: &Trunk,
-) -> Vec<Option<TrunkState>> {
+fn borders(frozen: &Decoder, segments: &[Range<usize>], documents: &Documents, trunk: &Trunk) -> Vec<Option<Stream>> {
     let mut borders = vec![None];
     let mut state = None;
     for segment in segments.iter().take(segments.len().saturating_sub(1)) {
