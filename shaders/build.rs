@@ -28,6 +28,12 @@ struct Variant {
     shared: Vec<&'static str>,
 }
 
+impl Variant {
+    fn uses_subgroups(&self) -> bool {
+        self.shared.contains(&"together")
+    }
+}
+
 include!("src/format.rs");
 include!("variants.rs");
 
@@ -40,10 +46,11 @@ fn main() {
     let mut out = emit::header();
     for kernel in &kernels {
         let linked: Vec<_> = kernel.variants.iter().map(|variant| link(kernel, variant)).collect();
-        let reflected: Vec<_> = linked.iter().map(|source| reflect(kernel.name, source)).collect();
+        let sources = kernel.variants.iter().zip(&linked);
+        let reflected: Vec<_> = sources.map(|(variant, source)| reflect(kernel.name, variant, source)).collect();
         out += &emit::params(kernel.name, &reflected[0].params);
         for ((variant, source), reflection) in kernel.variants.iter().zip(&linked).zip(&reflected) {
-            out += &emit::kernel(kernel.name, variant.name, source, reflection);
+            out += &emit::kernel(kernel.name, variant.name, variant.uses_subgroups(), source, reflection);
         }
         out += &emit::variants(kernel.name, kernel.variants.iter().map(|variant| variant.name));
     }
@@ -62,8 +69,8 @@ fn read(folder: &str, name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn reflect(name: &str, source: &str) -> check::Reflection {
-    check::check(name, source).unwrap_or_else(|problem| panic!("{name}: {problem}"))
+fn reflect(name: &str, variant: &Variant, source: &str) -> check::Reflection {
+    check::check(name, source, variant.uses_subgroups()).unwrap_or_else(|problem| panic!("{name}: {problem}"))
 }
 
 /// A shader file that no table names would never be launched.

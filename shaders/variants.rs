@@ -16,15 +16,17 @@ fn kernels() -> Vec<KernelFile> {
         reading_weights("embed", "embed", &["index"], &[WORKGROUP_64]),
         reading_weights("matvec", "matvec", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 16u;", "const ROWS: u32 = 2u;"]),
         reading_weights("matmul", "matmul", &["index", "x"], &[]),
-        reading_weights("matvec_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 16u;", "const TOKENS: u32 = 1u;", "const ROWS: u32 = 8u;"]),
-        reading_weights("matmul_tile", "linear_tile", &["index", "x"], &["const WORKGROUP: u32 = 8u;", "const TOKENS: u32 = 16u;", "const ROWS: u32 = 16u;"]),
+        tiling("matvec_tile", "alone", 16, 1, 8),
+        tiling("matmul_tile", "alone", 8, 16, 16),
+        tiling("matvec_lanes", "together", 8, 1, 8),
+        tiling("matmul_lanes", "together", 8, 32, 8),
         reading_weights("moe_linear", "moe_linear", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 8u;"]),
         centering("norm"),
         centering("norm_add"),
         centering("add_norm"),
-        caching("qk_norm_rope", "kv_out", reduce, WORKGROUP_64, &QK_NORMS),
-        caching("attention", "kv", &["index", "rows", "splits"], WORKGROUP_64, &[("r1", "const ROWS: u32 = 1u;"), ("r4", "const ROWS: u32 = 4u;"), ("r8", "const ROWS: u32 = 8u;")]),
-        caching("attention_keys", "kv", &["index", "splits"], "const WORKGROUP: u32 = 8u;\nconst KEYS: u32 = 2u;", &[
+        caching("qk_norm_rope", "qk_norm_rope", "kv_out", reduce, WORKGROUP_64, &QK_NORMS),
+        caching("attention", "attention", "kv", &["index", "rows", "splits"], WORKGROUP_64, &[("r1", "const ROWS: u32 = 1u;"), ("r4", "const ROWS: u32 = 4u;"), ("r8", "const ROWS: u32 = 8u;")]),
+        caching("attention_keys", "attention_keys", "kv", &["index", "splits"], "const WORKGROUP: u32 = 8u;\nconst KEYS: u32 = 2u;", &[
             ("c64_h1", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 1u;"),
             ("c64_h2", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 2u;"),
             ("c64_h3", "const CHANNELS: u32 = 64u;\nconst HEADS: u32 = 3u;"),
@@ -33,11 +35,8 @@ fn kernels() -> Vec<KernelFile> {
             ("c128_h2", "const CHANNELS: u32 = 128u;\nconst HEADS: u32 = 2u;"),
             ("c256_h1", "const CHANNELS: u32 = 256u;\nconst HEADS: u32 = 1u;"),
         ]),
-        caching("attention_tile", "kv", &["index", "rows"], "const WORKGROUP: u32 = 8u;\nconst KEYS: u32 = 1u;", &[
-            ("c64", "const CHANNELS: u32 = 64u;\nconst ROWS: u32 = 8u;"),
-            ("c128", "const CHANNELS: u32 = 128u;\nconst ROWS: u32 = 4u;"),
-            ("c256", "const CHANNELS: u32 = 256u;\nconst ROWS: u32 = 2u;"),
-        ]),
+        attention_tile("attention_tile", ["alone", "octets_alone"]),
+        attention_tile("attention_lanes", ["together", "octets_together"]),
         kernel("glu", &["index"], &GATES),
         kernel("moe_route", &[], &[("f32", "")]),
         kernel("moe_combine", &["index"], &[("f32", "")]),
@@ -86,16 +85,27 @@ fn kernel(name: &'static str, shared: &[&'static str], variants: &[(&'static str
     KernelFile { name, file: name, variants: variants.iter().map(variant).collect() }
 }
 
+/// `attention_tile` for heads of 64, 128 and 256 channels; `sharing` names the pieces that say what invocations do for each
+/// other.
+fn attention_tile(name: &'static str, sharing: [&'static str; 2]) -> KernelFile {
+    let shared = ["index", "rows", sharing[0], sharing[1]];
+    caching(name, "attention_tile", "kv", &shared, "const WORKGROUP: u32 = 8u;\nconst KEYS: u32 = 1u;", &[
+        ("c64", "const CHANNELS: u32 = 64u;\nconst ROWS: u32 = 8u;"),
+        ("c128", "const CHANNELS: u32 = 128u;\nconst ROWS: u32 = 4u;"),
+        ("c256", "const CHANNELS: u32 = 256u;\nconst ROWS: u32 = 2u;"),
+    ])
+}
+
 /// A kernel with variants for each format of keys and values, in the order of `KvFormat`; `kv` names the piece that reads
 /// or writes them.
-fn caching(name: &'static str, kv: &str, shared: &[&'static str], declarations: &str, variants: &[(&'static str, &str)]) -> KernelFile {
+fn caching(name: &'static str, file: &'static str, kv: &str, shared: &[&'static str], declarations: &str, variants: &[(&'static str, &str)]) -> KernelFile {
     let variant = |&(variant, more): &(&'static str, &str), format: &str| Variant {
         name: format!("{variant}_{format}").leak(),
         prelude: format!("{declarations}\n{more}\n"),
         shared: shared.iter().copied().chain([&*format!("{kv}_{format}").leak()]).collect(),
     };
     let of_formats = |each| ["f32", "f16"].map(|format| variant(each, format));
-    KernelFile { name, file: name, variants: variants.iter().flat_map(of_formats).collect() }
+    KernelFile { name, file, variants: variants.iter().flat_map(of_formats).collect() }
 }
 
 /// Attention over documents laid end to end, for heads of so many channels, or of at most so many.
@@ -128,6 +138,14 @@ fn reading_weights(name: &'static str, file: &'static str, shared: &[&'static st
         shared: shared.iter().map(|&piece| if piece == "x" { activations(format) } else { piece }).chain([weights(format)]).collect(),
     };
     KernelFile { name, file, variants: Format::ALL.into_iter().map(variant).collect() }
+}
+
+/// `linear_tile` for so many invocations, each with so many tokens and rows; `sharing` names the piece that says what they
+/// do for each other.
+fn tiling(name: &'static str, sharing: &'static str, workgroup: u32, tokens: u32, rows: u32) -> KernelFile {
+    let declarations = format!("const WORKGROUP: u32 = {workgroup}u;\nconst TOKENS: u32 = {tokens}u;\nconst ROWS: u32 = {rows}u;");
+    let reading = if sharing == "alone" { "x_alone" } else { "x_together" };
+    reading_weights(name, "linear_tile", &["index", "x", sharing, reading], &[&declarations])
 }
 
 fn activations(format: Format) -> &'static str {

@@ -8,6 +8,8 @@ use samara_chat::KvFormat;
 use samara_engine::Sampling;
 use samara_ops::device::{DeviceChoice, Limits};
 
+use crate::kernels::KernelsArg;
+
 /// Which model to run.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct ModelArgs {
@@ -25,6 +27,9 @@ pub(crate) struct DeviceArgs {
     /// Limits to ask the adapter for; `default` are those that every WebGPU device has
     #[arg(long, value_enum, default_value_t = LimitsArg::Adapter)]
     pub(crate) limits: LimitsArg,
+    /// auto, workgroup, invocation or subgroup; auto takes what is fastest on the adapter, see `samara devices`
+    #[arg(long, default_value = "auto", value_name = "KERNELS")]
+    pub(crate) kernels: KernelsArg,
 }
 
 /// `--limits`.

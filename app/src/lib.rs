@@ -12,6 +12,7 @@ mod console;
 mod finetune;
 pub mod hub;
 mod interrupt;
+mod kernels;
 mod loading;
 mod logits_file;
 mod memory;

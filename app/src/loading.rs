@@ -9,6 +9,7 @@ use samara_ops::device;
 use crate::adapters::{AdapterArgs, AdapterReport};
 use crate::args::{ContextArgs, DeviceArgs, ModelArgs};
 use crate::console::Console;
+use crate::kernels;
 use crate::memory;
 use crate::places;
 use crate::progress::Bar;
@@ -35,7 +36,9 @@ pub(crate) fn source(model: &ModelArgs) -> anyhow::Result<Source> {
 /// Opens the device that the arguments ask for.
 pub(crate) fn open_device(args: &DeviceArgs) -> anyhow::Result<OpenDevice> {
     let opened = pollster::block_on(device::open(args.device, args.limits.into()));
-    opened.with_context(|| format!("--device {}", args.device))
+    let mut open = opened.with_context(|| format!("--device {}", args.device))?;
+    kernels::choose(&mut open, args.kernels)?;
+    Ok(open)
 }
 
 /// Loads the model and its LoRA adapters onto the device.
@@ -52,7 +55,7 @@ pub(crate) fn session(
     let checkpoint = source.open()?;
     let scaled = adapters.open()?;
     let open = open_device(device)?;
-    console.detail(&format!("device: {} ({})", open.name, open.why));
+    console.detail(&format!("device: {} ({}; kernels: {})", open.name, open.why, open.kernels));
     let config = session_config(context);
     check_fits(&checkpoint, &scaled, &open, config, memory::free_bytes(&open))?;
     let bar = Bar::bytes("loading");
@@ -61,7 +64,7 @@ pub(crate) fn session(
     drop(bar);
     let adapters: Vec<_> = scaled.iter().map(AdapterReport::of).collect();
     adapters.iter().for_each(|adapter| console.detail(&adapter.to_string()));
-    let reload = Reload::from_source(source, device.device, device.limits.into()).with_adapters(scaled);
+    let reload = Reload::from_source(source, device.device, device.limits.into(), open.kernels).with_adapters(scaled);
     let session = Session::with_reload(model, config, reload)?;
     let load_s = start.elapsed().as_secs_f64();
     console.detail(&format!("loaded {} in {load_s:.2} s", checkpoint.source()));

@@ -67,6 +67,14 @@ fn is_model_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "gguf" || extension == "safetensors")
 }
 
+/// The folder of what can be found out again: `SAMARA_CACHE`, else `samara` in the user's cache folder.
+pub(crate) fn cache_dir() -> Option<PathBuf> {
+    match std::env::var_os("SAMARA_CACHE").filter(|folder| !folder.is_empty()) {
+        Some(folder) => Some(folder.into()),
+        None => dirs::cache_dir().map(|folder| folder.join("samara")),
+    }
+}
+
 fn data_dir() -> anyhow::Result<PathBuf> {
     let folder = dirs::data_dir().context("this user has no data folder; set SAMARA_MODELS to a folder for models")?;
     Ok(folder.join("samara"))

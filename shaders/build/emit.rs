@@ -28,7 +28,7 @@ fn word(name: &str, rust: &str) -> String {
 }
 
 /// The `Kernel` constant of one variant.
-pub fn kernel(kernel: &str, variant: &str, source: &str, reflection: &Reflection) -> String {
+pub fn kernel(kernel: &str, variant: &str, subgroups: bool, source: &str, reflection: &Reflection) -> String {
     let bindings: String = reflection
         .bindings
         .iter()
@@ -36,7 +36,7 @@ pub fn kernel(kernel: &str, variant: &str, source: &str, reflection: &Reflection
         .collect();
     format!(
         "/// `{kernel}.wgsl`, variant `{variant}`.\npub static {}: Kernel = Kernel {{\n    name: {kernel:?},\n    variant: {variant:?},\n    \
-         workgroup: {:?},\n    bindings: &[\n{bindings}    ],\n    n_params: {},\n    source: {source:?},\n}};\n\n",
+         workgroup: {:?},\n    bindings: &[\n{bindings}    ],\n    n_params: {},\n    subgroups: {subgroups},\n    source: {source:?},\n}};\n\n",
         constant(kernel, variant),
         reflection.workgroup,
         reflection.params.len(),

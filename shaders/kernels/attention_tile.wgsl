@@ -1,8 +1,8 @@
 // y[t, h] = softmax(scale * q[t, h] · K[h]) V[h], causal, over the last `window` keys of the cache, for many tokens
 //
 // Query rows of the tokens and heads that share a key head are counted through. Each invocation keeps ROWS of them and an
-// online softmax (Milakov & Gimelshein 2018) in registers and walks all keys, KEYS at a time, so that a read serves all its
-// rows. It shares nothing, so there are no barriers: for software adapters.
+// online softmax (Milakov & Gimelshein 2018) in registers and walks all keys of its workgroup, KEYS at a time, so that a
+// read serves all its rows. There are no barriers: for software adapters.
 // Grid: one workgroup per WORKGROUP * ROWS rows of a key head.
 
 struct Params {
@@ -16,27 +16,27 @@ struct Params {
 @group(0) @binding(5) var<uniform> params: Params;
 
 const OCTETS: u32 = CHANNELS / 8u;
+const BATCHES: u32 = OCTETS / 8u;
 const QUADS: u32 = CHANNELS / 4u;
 const MASKED: f32 = -3.0e38;
 
 @compute @workgroup_size(WORKGROUP)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
-) {
-    let index = linear_group(group, groups);
+fn main(here: Here) {
+    let index = linear_group(here.group, here.groups);
     let kv_head = index % params.n_kv_heads;
     let n_rows = params.n_tokens * n_sharing();
     let first_of_group = index / params.n_kv_heads * WORKGROUP * ROWS;
-    let first_row = first_of_group + lane * ROWS;
-    if first_row >= n_rows {
+    if first_of_group >= n_rows {
         return;
     }
+    let first_row = first_of_group + here.lane * ROWS;
+    let last_of_group = min(first_of_group + WORKGROUP * ROWS, n_rows) - 1u;
+    let first_key = seen_from(step[0] + first_of_group / n_sharing());
+    let last_key = step[0] + last_of_group / n_sharing();
 
     // Rows past the end do as the last one and are dropped below.
     // Arrays are as long as the loops over them: compilers then write the loops out and keep the arrays in registers.
-    var query = array<array<Octet, OCTETS>, ROWS>();
+    var query = array<array<Octets, BATCHES>, ROWS>();
     var largest = array<f32, ROWS>();
     var oldest = array<u32, ROWS>();
     var newest = array<u32, ROWS>();
@@ -46,23 +46,28 @@ fn main(
         oldest[r] = seen_from(newest[r]);
         largest[r] = MASKED;
         let start = head_of(row, kv_head) * QUADS;
-        for (var i = 0u; i < OCTETS; i++) {
-            query[r][i] = Octet(q[start + 2u * i] * params.scale, q[start + 2u * i + 1u] * params.scale);
+        for (var b = 0u; b < BATCHES; b++) {
+            for (var i = 0u; i < 8u; i++) {
+                let quad = start + 2u * (8u * b + i);
+                query[r][b][i] = Octet(q[quad] * params.scale, q[quad + 1u] * params.scale);
+            }
         }
     }
     var total = array<f32, ROWS>();
-    var sums = array<array<Octet, OCTETS>, ROWS>();
-    for (var base = oldest[0]; base <= newest[ROWS - 1u]; base += KEYS) {
+    var sums = array<array<Octets, BATCHES>, ROWS>();
+    for (var base = first_key; base <= last_key; base += KEYS) {
         var octet = array<u32, KEYS>();
         var score = array<array<f32, ROWS>, KEYS>();
         for (var j = 0u; j < KEYS; j++) {
-            octet[j] = (kv_head * params.n_slots + min(base + j, newest[ROWS - 1u]) % params.n_slots) * OCTETS;
+            octet[j] = (kv_head * params.n_slots + min(base + j, last_key) % params.n_slots) * OCTETS;
         }
-        for (var i = 0u; i < OCTETS; i++) {
+        for (var b = 0u; b < BATCHES; b++) {
             for (var j = 0u; j < KEYS; j++) {
-                let k = key_octet(octet[j] + i);
-                for (var r = 0u; r < ROWS; r++) {
-                    score[j][r] += dot(query[r][i][0], k[0]) + dot(query[r][i][1], k[1]);
+                var k = key_octets(octet[j] + 8u * b, here.lane);
+                for (var i = 0u; i < 8u; i++) {
+                    for (var r = 0u; r < ROWS; r++) {
+                        score[j][r] += dot(query[r][b][i][0], k[i][0]) + dot(query[r][b][i][1], k[i][1]);
+                    }
                 }
             }
         }
@@ -84,16 +89,22 @@ fn main(
                 total[r] += score[j][r];
             }
         }
-        for (var i = 0u; i < OCTETS; i++) {
-            for (var r = 0u; r < ROWS; r++) {
-                sums[r][i][0] *= shrink[r];
-                sums[r][i][1] *= shrink[r];
+        for (var r = 0u; r < ROWS; r++) {
+            for (var b = 0u; b < BATCHES; b++) {
+                for (var i = 0u; i < 8u; i++) {
+                    sums[r][b][i][0] *= shrink[r];
+                    sums[r][b][i][1] *= shrink[r];
+                }
             }
+        }
+        for (var b = 0u; b < BATCHES; b++) {
             for (var j = 0u; j < KEYS; j++) {
-                let v = value_octet(octet[j] + i);
-                for (var r = 0u; r < ROWS; r++) {
-                    sums[r][i][0] += score[j][r] * v[0];
-                    sums[r][i][1] += score[j][r] * v[1];
+                var v = value_octets(octet[j] + 8u * b, here.lane);
+                for (var i = 0u; i < 8u; i++) {
+                    for (var r = 0u; r < ROWS; r++) {
+                        sums[r][b][i][0] += score[j][r] * v[i][0];
+                        sums[r][b][i][1] += score[j][r] * v[i][1];
+                    }
                 }
             }
         }
@@ -102,10 +113,13 @@ fn main(
     for (var r = 0u; r < ROWS; r++) {
         let row = first_row + r;
         let start = head_of(row, kv_head) * QUADS;
-        for (var i = 0u; i < OCTETS; i++) {
-            if row < n_rows {
-                y[start + 2u * i] = sums[r][i][0] / total[r];
-                y[start + 2u * i + 1u] = sums[r][i][1] / total[r];
+        for (var b = 0u; b < BATCHES; b++) {
+            for (var i = 0u; i < 8u; i++) {
+                let quad = start + 2u * (8u * b + i);
+                if row < n_rows {
+                    y[quad] = sums[r][b][i][0] / total[r];
+                    y[quad + 1u] = sums[r][b][i][1] / total[r];
+                }
             }
         }
     }

@@ -1,8 +1,8 @@
-// y[t, first_column + n] = sum_k x[t, k] w[n, k], each invocation by itself
+// y[t, first_column + n] = sum_k x[t, k] w[n, k], without barriers
 //
-// An invocation keeps TOKENS x ROWS results in registers and walks K in blocks of 32. It shares nothing, so there are no
-// barriers: software adapters run this several times faster than kernels that wait for each other.
-// Grid: one invocation per tile, neighbours along the rows of w.
+// An invocation keeps TOKENS x ROWS results in registers and walks K in blocks of 32. Software adapters run this several
+// times faster than kernels whose invocations wait for each other.
+// Grid: one invocation per tile, neighbours along the rows of w; ABREAST of them take the same tokens.
 
 struct Params { n_tokens: u32, n_in: u32, n_rows: u32, n_out: u32, first_column: u32 }
 
@@ -10,13 +10,9 @@ struct Params { n_tokens: u32, n_in: u32, n_rows: u32, n_out: u32, first_column:
 @group(0) @binding(NEXT_BINDING + 1u) var<uniform> params: Params;
 
 @compute @workgroup_size(WORKGROUP)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
-) {
-    let row_tiles = (params.n_rows + ROWS - 1u) / ROWS;
-    let index = linear_group(group, groups) * WORKGROUP + lane;
+fn main(here: Here) {
+    let row_tiles = (params.n_rows + ABREAST * ROWS - 1u) / (ABREAST * ROWS) * ABREAST;
+    let index = linear_group(here.group, here.groups) * WORKGROUP + here.lane;
     let first_token = index / row_tiles * TOKENS;
     let first_row = index % row_tiles * ROWS;
     if first_token >= params.n_tokens {
@@ -32,10 +28,10 @@ fn main(
         }
         for (var t = 0u; t < TOKENS; t++) {
             let token = min(first_token + t, params.n_tokens - 1u);
+            var v = x_block(token, block, here.lane);
             for (var i = 0u; i < 8u; i++) {
-                let v = x_quad(token, block * 8u + i);
                 for (var r = 0u; r < ROWS; r++) {
-                    sums[t][r] += dot(v, w[r][i]);
+                    sums[t][r] += dot(v[i], w[r][i]);
                 }
             }
         }

@@ -24,10 +24,10 @@ impl Kernel {
     /// tells kernels of one name apart.
     ///
     /// # Errors
-    /// What does not compile, exceeds WebGPU's default limits, or stores before it checks a bound.
+    /// What does not compile, exceeds WebGPU's default limits, uses subgroups, or stores before it checks a bound.
     pub fn from_wgsl(name: &str, source: &str) -> Result<&'static Self, KernelError> {
         let failed = |problem| KernelError { kernel: name.to_owned(), problem };
-        let found = check::check(name, source).map_err(failed)?;
+        let found = check::check(name, source, false).map_err(failed)?;
         let binding = |(name, written): (String, bool)| Binding { name: name.leak(), written };
         Ok(Box::leak(Box::new(Self {
             name: name.to_owned().leak(),
@@ -35,6 +35,7 @@ impl Kernel {
             workgroup: found.workgroup,
             bindings: found.bindings.into_iter().map(binding).collect::<Vec<_>>().leak(),
             n_params: found.params.len(),
+            subgroups: false,
             source: source.to_owned().leak(),
         })))
     }

@@ -23,6 +23,8 @@ pub struct Kernel {
     pub bindings: &'static [Binding],
     /// 32-bit words of `Params`.
     pub n_params: usize,
+    /// Whether it runs only where the device has subgroups of eight lanes or more.
+    pub subgroups: bool,
     /// Complete WGSL.
     pub source: &'static str,
 }
@@ -61,7 +63,8 @@ mod tests {
 
     #[test]
     fn variants_that_read_weights_follow_the_order_of_formats() {
-        for kernels in [&EMBED, &MATVEC, &MATMUL, &MATVEC_TILE, &MATMUL_TILE, &MOE_LINEAR] {
+        for kernels in [&EMBED, &MATVEC, &MATMUL, &MATVEC_TILE, &MATMUL_TILE, &MATVEC_LANES, &MATMUL_LANES, &MOE_LINEAR]
+        {
             let names: Vec<_> = kernels.iter().map(|kernel| kernel.variant).collect();
             assert_eq!(names, Format::ALL.map(Format::name));
         }

@@ -98,7 +98,8 @@ fn every_kernel_has_an_operation_that_launches_it() {
     for kernel in samara_shaders::ALL.iter().copied().flatten() {
         let constant = format!("{}_{}", kernel.name, kernel.variant).to_uppercase();
         let table = kernel.name.to_uppercase();
-        let is_launched = [constant.clone(), format!(" {table}["), format!("({table}["), format!("&{table}, ")];
+        let is_launched =
+            [constant.clone(), format!(" {table}["), format!("({table}["), format!("&{table}, "), format!("&{table})")];
         let is_launched = is_launched.iter().any(|text| ops.contains(text));
         assert!(is_launched, "{constant} is launched by nothing");
     }
@@ -124,7 +125,8 @@ fn every_dependency_has_its_reason() {
 #[test]
 fn kernels_stay_wgsl_and_wgpu_stays_one() {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["tree", "--offline", "-p", "samara", "-e", "normal", "--prefix", "none", "--target", "all"];
+    // Of this machine only: what other systems need may not have been downloaded.
+    let arguments = ["tree", "--offline", "-p", "samara", "-e", "normal", "--prefix", "none"];
     let output = Command::new(cargo).args(arguments).current_dir(root()).output().unwrap();
     let tree = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && tree.contains("cubecl-wgpu "), "{}", String::from_utf8_lossy(&output.stderr));

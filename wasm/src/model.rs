@@ -27,7 +27,7 @@ impl Model {
     pub async fn load() -> Result<Model, JsError> {
         let device = open(DeviceChoice::Auto, Limits::Default).await?;
         let model = samara_chat::Model::load(&Source::Embedded, &device, &mut |_| {})?;
-        let reload = Reload::from_source(Source::Embedded, DeviceChoice::Auto, Limits::Default);
+        let reload = Reload::from_source(Source::Embedded, DeviceChoice::Auto, Limits::Default, device.kernels);
         let session = Session::with_reload(model, SessionConfig::default(), reload)?;
         Ok(Self { session, device })
     }

@@ -6,7 +6,6 @@ mod ops;
 mod synthetic;
 
 use clap::{Args, Subcommand};
-use samara_ops::device::Kernels;
 
 use crate::Exit;
 use crate::console::Console;
@@ -42,14 +41,6 @@ pub(crate) fn run(args: &BenchArgs, console: &Console) -> anyhow::Result<Exit> {
         What::Check(args) => check::run(args, console),
         What::Model(args) => model::run(args, console),
         What::Ops(args) => ops::run(args, console),
-    }
-}
-
-/// The name of a family of kernels.
-fn family(kernels: Kernels) -> &'static str {
-    match kernels {
-        Kernels::Workgroup => "workgroup",
-        Kernels::Invocation => "invocation",
     }
 }
 

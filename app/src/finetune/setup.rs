@@ -11,6 +11,7 @@ use samara_train::config::{AdapterKind, TargetModules, Validation};
 use samara_train::{Learner, Parts, RunConfig, targets};
 
 use crate::console::Console;
+use crate::kernels::{self, KernelsArg};
 use crate::places;
 use crate::progress::Bar;
 
@@ -41,7 +42,7 @@ pub(crate) fn setup(config: &RunConfig, console: &Console) -> anyhow::Result<Set
     refuse_unbuilt(config, &model)?;
     let data = data(config, &checkpoint, &model)?;
     let open = open_device(config)?;
-    console.detail(&format!("device: {} ({})", open.name, open.why));
+    console.detail(&format!("device: {} ({}; kernels: {})", open.name, open.why, open.kernels));
     let learner = learner(config, &checkpoint, &open)?;
     let n_trained = learner.values().iter().map(|value| value.shape().num_elements() as u64).sum();
     let report = data.train.report().clone();
@@ -109,7 +110,10 @@ pub(super) fn data(config: &RunConfig, checkpoint: &Checkpoint, model: &Config) 
 /// The device that the configuration asks for.
 pub(super) fn open_device(config: &RunConfig) -> anyhow::Result<OpenDevice> {
     let choice: DeviceChoice = config.device.parse().context("device")?;
-    pollster::block_on(device::open(choice, Limits::Adapter)).with_context(|| format!("device: {}", config.device))
+    let opened = pollster::block_on(device::open(choice, Limits::Adapter));
+    let mut open = opened.with_context(|| format!("device: {}", config.device))?;
+    kernels::choose(&mut open, KernelsArg::Auto)?;
+    Ok(open)
 }
 
 /// The model on the device, with what is trained of it.

@@ -6,6 +6,7 @@ use samara_engine::{Engine, EngineError};
 use samara_model::{Decoder, ModelError, ScaledAdapter};
 use samara_ops::OpsError;
 use samara_ops::device::{self, DeviceChoice, Limits};
+use samara_ops::family::Kernels;
 
 use crate::{ChatError, Source};
 
@@ -26,12 +27,13 @@ impl Reload {
         Self(Box::new(move || Box::pin(load())))
     }
 
-    /// Opens the source and the device again, as they were opened first.
-    pub fn from_source(source: Source, choice: DeviceChoice, limits: Limits) -> Self {
+    /// Opens the source and the device again, as they were opened first, with the same kernels.
+    pub fn from_source(source: Source, choice: DeviceChoice, limits: Limits, kernels: Kernels) -> Self {
         Self::new(move || {
             let source = source.clone();
             async move {
-                let open = device::open(choice, limits).await?;
+                let mut open = device::open(choice, limits).await?;
+                open.kernels = kernels;
                 Ok(Decoder::load(&source.open()?, &open, &mut |_| {})?)
             }
         })

@@ -137,7 +137,7 @@ fn ten_losses_in_one_conversation_change_no_token() {
 #[test]
 fn a_source_is_opened_again_on_the_same_adapter() {
     let Some(device) = gpu() else { return };
-    let reload = Reload::from_source(Source::Embedded, DeviceChoice::Gpu(0), Limits::Default);
+    let reload = Reload::from_source(Source::Embedded, DeviceChoice::Gpu(0), Limits::Default, device.kernels);
     let mut session = Session::with_reload(model(&device), CONFIG, reload).unwrap();
     let (expected, _) = answer(&mut session, &asked(), 1, |_| ());
     let (written, n_losses) = answer(&mut session, &asked(), 1, |n_pieces| {
@@ -153,7 +153,7 @@ fn a_lost_device_brings_its_adapters_back() {
     let Some(device) = gpu() else { return };
     let adapters = vec![adapter()];
     let session = |adapters: Vec<ScaledAdapter>| {
-        let reload = Reload::from_source(Source::Embedded, DeviceChoice::Gpu(0), Limits::Default);
+        let reload = Reload::from_source(Source::Embedded, DeviceChoice::Gpu(0), Limits::Default, device.kernels);
         let model = model(&device).with_adapters(&adapters).unwrap();
         Session::with_reload(model, CONFIG, reload.with_adapters(adapters)).unwrap()
     };

@@ -7,7 +7,7 @@
 
 use burn::tensor::{Device, Tensor};
 use samara_formats::peft::{LoraAdapter, LoraModule};
-use samara_ops::{self as ops, Weight, device::Kernels};
+use samara_ops::{self as ops, Weight, family::Kernels};
 use std::ops::Range;
 
 use crate::{Config, ModelError};

@@ -16,7 +16,7 @@ use burn::tensor::{Device, Int, Tensor};
 use samara_formats::Checkpoint;
 use samara_ops::{
     self as ops, Activation, Adjustments, AttentionSpec, Choice, Faults, KvFormat, Norm, QkSpec, Weight,
-    device::{Kernels, OpenDevice},
+    device::OpenDevice, family::Kernels,
 };
 
 use crate::{

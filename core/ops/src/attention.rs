@@ -1,6 +1,6 @@
 //! Causal attention over the KV cache, full or sliding, with grouped query heads.
 
-use crate::device::Kernels;
+use crate::family::{Family, Kernels, Task};
 use crate::kv::KvFormat;
 use crate::linear::dot;
 use crate::operation::{Host, HostMut, Launch, Operation};
@@ -8,7 +8,7 @@ use crate::qk_norm_rope::{HeadShape, LayerCache};
 use crate::run::{empty, float, into_float, run};
 use crate::step::Step;
 use burn::tensor::Tensor;
-use samara_shaders::{ATTENTION, ATTENTION_KEYS, ATTENTION_TILE, AttentionParams, Kernel};
+use samara_shaders::{ATTENTION, ATTENTION_KEYS, ATTENTION_LANES, ATTENTION_TILE, AttentionParams, Kernel};
 use std::ops::Range;
 
 /// The widest head that the kernel holds.
@@ -94,9 +94,11 @@ pub fn attention(q: &Tensor<2>, cache: &LayerCache, step: &Step, spec: &Attentio
 /// Among how many workgroups the keys of a token are split. It is the same however many keys there are, so that a recorded
 /// launch serves them all; where there are few, some of the workgroups have nothing to do.
 fn n_splits(n_tokens: usize, spec: &AttentionSpec) -> u32 {
-    match (n_tokens, spec.kernels) {
-        (1, Kernels::Workgroup) => MAX_SPLITS,
-        (1, Kernels::Invocation) => WORKGROUPS_OF_SOFTWARE.div_ceil(spec.heads.n_kv_heads as u32).min(MAX_SPLITS),
+    match (n_tokens, spec.kernels.of(Task::TokenAttention)) {
+        (1, Family::Workgroup) => MAX_SPLITS,
+        (1, Family::Invocation | Family::Subgroup) => {
+            WORKGROUPS_OF_SOFTWARE.div_ceil(spec.heads.n_kv_heads as u32).min(MAX_SPLITS)
+        }
         _ => 1,
     }
 }
@@ -109,15 +111,20 @@ impl Attention {
         let n_rows = n_tokens * sharing;
         let of =
             |kernels: &[&'static Kernel], variant: usize| kernels[variant * KvFormat::ALL.len() + self.format as usize];
-        if let (Kernels::Invocation, 1) = (self.kernels, n_tokens) {
+        if n_tokens == 1 && self.kernels.of(Task::TokenAttention) != Family::Workgroup {
             let fits = |&(width, heads): &(u32, u32)| width == head_dim && sharing.is_multiple_of(heads);
             if let Some(variant) = HEADS.iter().rposition(fits) {
                 return (of(&ATTENTION_KEYS, variant), n_heads / HEADS[variant].1 * n_splits);
             }
         }
         let tile = TILES.iter().position(|(width, _)| *width == head_dim);
-        if let (Kernels::Invocation, 2.., Some(variant)) = (self.kernels, n_tokens, tile) {
-            return (of(&ATTENTION_TILE, variant), n_kv_heads * n_rows.div_ceil(TILES[variant].1));
+        let tiles = match self.kernels.of(Task::PromptAttention) {
+            Family::Workgroup => None,
+            Family::Invocation => Some(&ATTENTION_TILE),
+            Family::Subgroup => Some(&ATTENTION_LANES),
+        };
+        if let (Some(kernels), 2.., Some(variant)) = (tiles, n_tokens, tile) {
+            return (of(kernels, variant), n_kv_heads * n_rows.div_ceil(TILES[variant].1));
         }
         let variant = ROWS.iter().position(|rows| *rows >= n_rows).unwrap_or(ROWS.len() - 1);
         (of(&ATTENTION, variant), n_kv_heads * n_rows.div_ceil(ROWS[variant]) * n_splits)

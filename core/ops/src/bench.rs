@@ -12,7 +12,7 @@ mod work;
 pub use ready::Ready;
 pub use work::Work;
 
-use crate::device::Kernels;
+use crate::family::Family;
 use crate::glu::Activation;
 use crate::kv::KvFormat;
 use crate::norm::NormKind;
@@ -27,7 +27,7 @@ pub enum Subject {
     /// [`crate::ceiling_multiply_add`].
     CeilingMultiplyAdd { n_values: usize, n_rounds: u32 },
     /// [`crate::linear`].
-    Linear { format: Format, kernels: Kernels, n_tokens: usize, n_out: usize, n_in: usize },
+    Linear { format: Format, family: Family, n_tokens: usize, n_out: usize, n_in: usize },
     /// [`crate::stock_matmul`].
     StockMatmul { n_tokens: usize, n_out: usize, n_in: usize },
     /// [`crate::embed`].
@@ -45,7 +45,7 @@ pub enum Subject {
     /// [`crate::qk_norm_rope`].
     QkNormRope { norm: QkNorm, heads: HeadShape, n_tokens: usize },
     /// [`crate::attention`] of tokens of which the last sees `n_keys` keys, its own among them.
-    Attention { kernels: Kernels, kv: KvFormat, heads: HeadShape, n_tokens: usize, n_keys: usize },
+    Attention { family: Family, kv: KvFormat, heads: HeadShape, n_tokens: usize, n_keys: usize },
     /// [`crate::penalise`] of every 37th token.
     Penalise { vocab_size: usize },
     /// [`crate::greedy`].
@@ -90,9 +90,9 @@ impl Subject {
     }
 
     /// The family of its kernel, where there are two.
-    pub fn kernels(&self) -> Option<Kernels> {
+    pub fn family(&self) -> Option<Family> {
         match self {
-            Self::Linear { kernels, .. } | Self::Attention { kernels, .. } => Some(*kernels),
+            Self::Linear { family, .. } | Self::Attention { family, .. } => Some(*family),
             _ => None,
         }
     }

@@ -4,11 +4,17 @@
 //! an adapter can be explained. Without any adapter Burn's pure-Rust `Flex` serves; it is slow, and `why` says so.
 
 use crate::counts::LAUNCHES_PER_SUBMIT;
+use crate::family::{Family, Kernels};
 use crate::faults::Faults;
 use burn::tensor::Device;
 use burn::tensor::wgpu::{MemoryConfiguration, WgpuSetup, wgpu};
 use std::fmt;
 use std::str::FromStr;
+
+/// The kind of an adapter without hardware.
+const SOFTWARE: &str = "software";
+/// The feature that [`Family::Subgroup`] needs.
+const SUBGROUPS: &str = "subgroups";
 
 /// Which device to compute on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,16 +36,6 @@ pub enum Limits {
     Adapter,
     /// WebGPU's defaults, which every browser grants: large tensors are split.
     Default,
-}
-
-/// Which of several kernels for one operation a device is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kernels {
-    /// Those whose workgroups share what they read: for hardware.
-    #[default]
-    Workgroup,
-    /// Those whose invocations work alone, without barriers: for adapters that are software.
-    Invocation,
 }
 
 /// What an adapter is and offers.
@@ -78,7 +74,8 @@ pub struct OpenDevice {
     pub device: Device,
     /// The largest part of a buffer that a kernel can bind.
     pub max_binding_bytes: u64,
-    /// Which of several kernels for one operation it is given.
+    /// Which of several kernels for one operation it is given: those that are usually fast on its kind, until another
+    /// choice is made, before anything is loaded.
     pub kernels: Kernels,
     /// For people.
     pub name: String,
@@ -120,6 +117,17 @@ pub enum DeviceError {
 }
 
 impl OpenDevice {
+    /// The families of kernels that it can run.
+    pub fn families(&self) -> Vec<Family> {
+        let subgroups = self.adapter.as_ref().is_some_and(AdapterInfo::runs_subgroup_kernels);
+        Family::ALL.into_iter().filter(|family| *family != Family::Subgroup || subgroups).collect()
+    }
+
+    /// Whether it computes in software, and so is some hundred times slower than a GPU.
+    pub fn is_software(&self) -> bool {
+        self.adapter.as_ref().is_none_or(|adapter| adapter.kind == SOFTWARE)
+    }
+
     /// What a driver reset looks like from here, for tests: the device and all that lies on it is gone. The CPU cannot be
     /// lost.
     pub fn lose(&self) {
@@ -204,7 +212,7 @@ fn cpu(why: &str) -> Result<OpenDevice, DeviceError> {
     Ok(OpenDevice {
         device: Device::flex(),
         max_binding_bytes: u64::MAX,
-        kernels: Kernels::Invocation,
+        kernels: Kernels::all(Family::Invocation),
         name: "CPU (pure-Rust reference)".to_owned(),
         why: why.to_owned(),
         adapter: None,
@@ -269,7 +277,7 @@ async fn open_adapter(
         .setup(setup)
         .init()
         .map_err(|error| refused(error.to_string()))?;
-    let kernels = if info.kind == "software" { Kernels::Invocation } else { Kernels::Workgroup };
+    let kernels = info.usual_kernels();
     let name = info.name.clone();
     let faults = Faults::listen(&handle, &device);
     let (why, adapter, handle) = (why.to_owned(), Some(info), Some(handle));
@@ -283,6 +291,20 @@ fn features(adapter: &wgpu::Adapter) -> wgpu::Features {
 }
 
 impl AdapterInfo {
+    /// [`Family::Subgroup`] asks for eight lanes; browsers have no subgroups through this wgpu.
+    fn runs_subgroup_kernels(&self) -> bool {
+        !cfg!(target_arch = "wasm32") && self.features.contains(&SUBGROUPS) && self.subgroup_lanes.0 >= 8
+    }
+
+    /// What is usually fast on its kind, where nothing was measured.
+    pub fn usual_kernels(&self) -> Kernels {
+        Kernels::all(match (self.kind == SOFTWARE, self.runs_subgroup_kernels()) {
+            (false, _) => Family::Workgroup,
+            (true, true) => Family::Subgroup,
+            (true, false) => Family::Invocation,
+        })
+    }
+
     fn of(index: usize, adapter: &wgpu::Adapter) -> Self {
         let info = adapter.get_info();
         let limits = adapter.limits();
@@ -308,7 +330,7 @@ fn kind(device_type: wgpu::DeviceType) -> &'static str {
         wgpu::DeviceType::DiscreteGpu => "discrete GPU",
         wgpu::DeviceType::IntegratedGpu => "integrated GPU",
         wgpu::DeviceType::VirtualGpu => "virtual GPU",
-        wgpu::DeviceType::Cpu => "software",
+        wgpu::DeviceType::Cpu => SOFTWARE,
         wgpu::DeviceType::Other => "unknown",
     }
 }
@@ -316,7 +338,7 @@ fn kind(device_type: wgpu::DeviceType) -> &'static str {
 fn features_that_matter(features: wgpu::Features) -> Vec<&'static str> {
     let named = [
         (wgpu::Features::SHADER_F16, "shader-f16"),
-        (wgpu::Features::SUBGROUP, "subgroups"),
+        (wgpu::Features::SUBGROUP, SUBGROUPS),
         (wgpu::Features::TIMESTAMP_QUERY, "timestamp-query"),
     ];
     named.into_iter().filter(|(feature, _)| features.contains(*feature)).map(|(_, name)| name).collect()

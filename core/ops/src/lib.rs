@@ -24,6 +24,7 @@ mod documents;
 mod dropout;
 mod embed;
 mod error;
+pub mod family;
 mod faults;
 mod glu;
 pub mod gradient;
@@ -47,6 +48,7 @@ mod scale_columns;
 mod self_attention;
 mod step;
 mod sum_squares;
+pub mod trial;
 mod weight;
 
 pub use attention::{AttentionSpec, attention, attention_scratch_bytes};

@@ -2,14 +2,16 @@
 
 mod backward;
 
-use crate::device::Kernels;
+use crate::family::{Family, Kernels, Task};
 use crate::gradient::Gradient;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{empty, float, into_float, run};
 use crate::weight::{Rows, Weight, rows};
 pub(crate) use backward::linear_gradients;
 use burn::tensor::Tensor;
-use samara_shaders::{Format, MATMUL, MATMUL_TILE, MATVEC, MATVEC_TILE, MatvecParams};
+use samara_shaders::{
+    Format, Kernel, MATMUL, MATMUL_LANES, MATMUL_TILE, MATVEC, MATVEC_LANES, MATVEC_TILE, MatvecParams,
+};
 
 /// Up to this many tokens each read the weights for themselves.
 const MATVEC_TOKENS: u32 = 4;
@@ -25,6 +27,11 @@ const MATVEC_TILES_PER_GROUP: u64 = 16;
 const MATMUL_TILE_TOKENS: u32 = 16;
 const MATMUL_TILE_ROWS: u32 = 16;
 const MATMUL_TILES_PER_GROUP: u64 = 8;
+/// Rows that a workgroup of `matvec_lanes` takes.
+const MATVEC_LANES_ROWS: u32 = 64;
+/// Tokens and rows that a workgroup of `matmul_lanes` takes.
+const MATMUL_LANES_TOKENS: u32 = 32;
+const MATMUL_LANES_ROWS: u32 = 64;
 
 /// `y[t, first_column + n] = sum_k x[t, k] w[n, k]`, for the rows of one part of the weight.
 #[derive(Debug, Clone, Copy)]
@@ -78,16 +85,17 @@ impl Operation for Linear {
     fn launch(&self) -> Launch {
         let MatvecParams { n_tokens, n_rows, .. } = self.params;
         let tiles = |tokens: u32, rows: u32| u64::from(n_tokens.div_ceil(tokens)) * u64::from(n_rows.div_ceil(rows));
-        let (kernel, groups) = match self.kernels {
-            Kernels::Workgroup if n_tokens <= MATVEC_TOKENS => (MATVEC[self.format as usize], tiles(1, MATVEC_ROWS)),
-            Kernels::Workgroup => (MATMUL[self.format as usize], tiles(MATMUL_TILE_EDGE, MATMUL_TILE_EDGE)),
-            Kernels::Invocation if n_tokens == 1 => {
-                (MATVEC_TILE[self.format as usize], tiles(1, MATVEC_TILE_ROWS).div_ceil(MATVEC_TILES_PER_GROUP))
+        let task = if n_tokens == 1 { Task::Matvec } else { Task::Matmul };
+        let of = |kernels: &[&'static Kernel]| kernels[self.format as usize];
+        let (kernel, groups) = match (self.kernels.of(task), n_tokens) {
+            (Family::Workgroup, ..=MATVEC_TOKENS) => (of(&MATVEC), tiles(1, MATVEC_ROWS)),
+            (Family::Workgroup, _) => (of(&MATMUL), tiles(MATMUL_TILE_EDGE, MATMUL_TILE_EDGE)),
+            (Family::Invocation, 1) => (of(&MATVEC_TILE), tiles(1, MATVEC_TILE_ROWS).div_ceil(MATVEC_TILES_PER_GROUP)),
+            (Family::Invocation, _) => {
+                (of(&MATMUL_TILE), tiles(MATMUL_TILE_TOKENS, MATMUL_TILE_ROWS).div_ceil(MATMUL_TILES_PER_GROUP))
             }
-            Kernels::Invocation => (
-                MATMUL_TILE[self.format as usize],
-                tiles(MATMUL_TILE_TOKENS, MATMUL_TILE_ROWS).div_ceil(MATMUL_TILES_PER_GROUP),
-            ),
+            (Family::Subgroup, 1) => (of(&MATVEC_LANES), tiles(1, MATVEC_LANES_ROWS)),
+            (Family::Subgroup, _) => (of(&MATMUL_LANES), tiles(MATMUL_LANES_TOKENS, MATMUL_LANES_ROWS)),
         };
         Launch { kernel, groups, params: self.params.words() }
     }

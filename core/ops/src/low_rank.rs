@@ -1,6 +1,6 @@
 //! Low-rank adapters on the side of the activations: `y += scale * (x aᵀ) bᵀ`, without a dense copy of any weight.
 
-use crate::device::Kernels;
+use crate::family::Kernels;
 use crate::gradient::{Backward, Gradient, Target, Value};
 use crate::linear::{dot, linear};
 use crate::operation::{Host, HostMut, Launch, Operation};

@@ -6,7 +6,8 @@
 
 mod packed;
 
-use crate::device::{Kernels, OpenDevice};
+use crate::device::OpenDevice;
+use crate::family::Kernels;
 use crate::operation::Host;
 use crate::run;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};

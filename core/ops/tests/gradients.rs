@@ -12,7 +12,8 @@ mod stored;
 
 use burn::tensor::Tensor;
 use pair::{Pair, matrix, pair, poison, random};
-use samara_ops::device::{Kernels, OpenDevice};
+use samara_ops::device::OpenDevice;
+use samara_ops::family::Kernels;
 use samara_ops::*;
 use stored::{stored_rows, stored_weight};
 
@@ -412,14 +413,14 @@ fn an_operation_without_a_gradient_says_so() {
     ceiling_copy(&x.reshape([4]));
 }
 
-/// Both families of kernels give the result that gradients are computed from.
+/// Every family of kernels gives the result that gradients are computed from.
 #[test]
-fn kernels_of_both_families_carry_gradients() {
+fn kernels_of_every_family_carry_gradients() {
     let Some(mut pair) = pair() else { return };
-    for kernels in [Kernels::Workgroup, Kernels::Invocation] {
-        pair.gpu.kernels = kernels;
+    for family in pair.gpu.families() {
+        pair.gpu.kernels = Kernels::all(family);
         let operation = |open: &OpenDevice, x: &[Tensor<2>]| linear(&x[0], &Weight::dense(x[1].clone(), open.kernels));
         let inputs = vec![(random(1, 6 * 40, 1.0), 6), (random(2, 20 * 40, 1.0), 20)];
-        Case { name: format!("{kernels:?}"), inputs, operation: &operation, longest_sum: 40 }.check(&pair);
+        Case { name: format!("linear {family}"), inputs, operation: &operation, longest_sum: 40 }.check(&pair);
     }
 }

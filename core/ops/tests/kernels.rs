@@ -12,7 +12,8 @@ mod stored;
 
 use burn::tensor::Tensor;
 use pair::{Pair, matrix, pair, poison, random};
-use samara_ops::device::{Kernels, OpenDevice};
+use samara_ops::device::OpenDevice;
+use samara_ops::family::{Family, Kernels};
 use samara_ops::*;
 use stored::{stored_rows, stored_weight};
 
@@ -80,14 +81,14 @@ fn linear_matches_its_reference() {
         (33, 50, 35, 35),
         (70, 128, 65, 40),
     ];
-    for kernels in [Kernels::Workgroup, Kernels::Invocation] {
-        pair.gpu.kernels = kernels;
+    for family in pair.gpu.families() {
+        pair.gpu.kernels = Kernels::all(family);
         for (n_tokens, n_in, n_out, rows_per_part) in cases {
             for scale in [1.0, 1e15, 1e-15] {
                 let x = random(2, n_tokens * n_in, scale);
                 let w = random(3, n_out * n_in, 1.0);
                 let bound = bound(4.0, n_in, n_in as f32 * scale * 0.5);
-                let case = format!("linear {kernels:?} {n_tokens} {n_in} {n_out} {scale}");
+                let case = format!("linear {family} {n_tokens} {n_in} {n_out} {scale}");
                 check(&case, &pair, &[n_tokens * n_out], bound, |open| {
                     let w = weight(&w, n_in, rows_per_part, open);
                     vec![read(linear(&matrix(&x, n_tokens, &open.device), &w))]
@@ -100,7 +101,7 @@ fn linear_matches_its_reference() {
 #[test]
 fn linear_folds_grids_above_65535_groups() {
     let Some(mut pair) = pair() else { return };
-    pair.gpu.kernels = Kernels::Workgroup;
+    pair.gpu.kernels = Kernels::all(Family::Workgroup);
     let n_out = 65_536 * 8 + 3;
     let (x, w) = (random(4, 4, 1.0), random(5, n_out * 4, 1.0));
     check("linear, folded grid", &pair, &[n_out], bound(4.0, 4, 4.0), |open| {
@@ -112,8 +113,9 @@ fn linear_folds_grids_above_65535_groups() {
 fn every_format_matches_its_reference_in_every_kernel() {
     let Some(mut pair) = pair() else { return };
     let formats = Format::ALL.into_iter().filter(|format| *format != Format::Ragged);
-    for (format, kernels) in formats.flat_map(|format| [(format, Kernels::Workgroup), (format, Kernels::Invocation)]) {
-        pair.gpu.kernels = kernels;
+    let families = pair.gpu.families();
+    for (format, family) in formats.flat_map(|format| families.iter().map(move |family| (format, *family))) {
+        pair.gpu.kernels = Kernels::all(family);
         // 256 is the width of the largest block; the rows end inside a tile and a part.
         for (n_tokens, n_in, n_out, rows_per_part) in [(1, 512, 37, 20), (9, 256, 35, 35)] {
             let rows = stored_rows(format, n_out, n_in);
@@ -121,7 +123,7 @@ fn every_format_matches_its_reference_in_every_kernel() {
             let ids: Vec<u32> = (0..n_tokens as u32).map(|t| t * 5 % n_out as u32).collect();
             // Weights stay below 1 or so. What a device may do to a value before the product is one more rounding.
             let bound = bound(8.0, n_in, n_in as f32);
-            let case = format!("{format:?} {kernels:?} {n_tokens} tokens");
+            let case = format!("{format:?} {family} {n_tokens} tokens");
             check(&case, &pair, &[n_tokens * n_out, n_tokens * n_in], bound, |open| {
                 let w = stored_weight(format, n_in, &rows, rows_per_part, open);
                 assert!(w.n_bytes() == n_out as u64 * row_bytes(format, n_in) && w.n_out() == n_out);
@@ -271,13 +273,13 @@ fn qk_norm_rope_and_attention_match_their_references() {
         let n_slots = window.map_or(position + n_tokens, |window| window + n_tokens - 1);
         let spec = QkSpec { heads, norm, eps: 1e-6, clip };
         let scale = 1.0 / (heads.head_dim as f32).sqrt();
-        let kernels = [Kernels::Workgroup, Kernels::Invocation];
+        let families = pair.gpu.families();
         // Rotated values stay below 1.5 sqrt(width); a score's error moves a weight by as much, relatively. A value on the
         // border of two f16 may fall to either.
         let largest = 1.5 * (heads.q_width() as f32).sqrt();
         let flipped = if kv == KvFormat::F16 { largest / 1024.0 } else { 0.0 };
         let bound = bound(16.0, heads.q_width(), largest * largest) + flipped;
-        let sizes = [n_tokens * heads.q_width(); 4];
+        let sizes = vec![n_tokens * heads.q_width(); 1 + 2 * families.len()];
         check(&format!("attention {heads:?} {norm:?} {window:?} {kv} at {position}"), &pair, &sizes, bound, |open| {
             let device = &open.device;
             let rope = RopeTable::new(&inv_freq, 1.0, position + n_tokens, device);
@@ -293,10 +295,10 @@ fn qk_norm_rope_and_attention_match_their_references() {
             let qkv = matrix(&random(10, n_tokens * width, 2.0), n_tokens, device);
             let now = step(open, position, &vec![0; n_tokens]);
             let q = qk_norm_rope(&qkv, &weights, &rope, &now, &mut cache, &spec);
-            let spec = |kernels| AttentionSpec { heads, window, scale, kernels };
+            let spec = |family| AttentionSpec { heads, window, scale, kernels: Kernels::all(family) };
             // Twice each: a launch leaves the counters of its splits as it found them.
-            let y = [kernels, kernels].concat().into_iter();
-            let y = y.map(|kernels| read(attention(&q, &cache, &now, &spec(kernels)))).collect();
+            let twice = families.iter().chain(&families);
+            let y = twice.map(|family| read(attention(&q, &cache, &now, &spec(*family)))).collect();
             [vec![read(q)], y].concat()
         });
     }

@@ -13,7 +13,8 @@ mod stored;
 
 use burn::tensor::Tensor;
 use pair::{matrix, pair, random};
-use samara_ops::device::{Kernels, OpenDevice};
+use samara_ops::device::OpenDevice;
+use samara_ops::family::Kernels;
 use samara_ops::*;
 use stored::{stored_rows, stored_weight};
 
@@ -58,11 +59,11 @@ fn products_are_right_but_for_the_rounding_of_their_sums() {
         let product = |open: &OpenDevice| read(linear(&matrix(&x, n_tokens, &open.device), &weight(open)));
         let of_reference = nmse(&product(&pair.cpu), &exact);
         assert!(of_reference <= bound, "{format:?}, {n_tokens} tokens, reference: {of_reference:e} > {bound:e}");
-        for kernels in [Kernels::Workgroup, Kernels::Invocation] {
-            pair.gpu.kernels = kernels;
+        for family in pair.gpu.families() {
+            pair.gpu.kernels = Kernels::all(family);
             let of_kernel = nmse(&product(&pair.gpu), &exact);
-            println!("{format:?}, {n_tokens} tokens, {kernels:?}: {of_kernel:.1e}, reference {of_reference:.1e}");
-            assert!(of_kernel <= bound, "{format:?}, {n_tokens} tokens, {kernels:?}: {of_kernel:e} > {bound:e}");
+            println!("{format:?}, {n_tokens} tokens, {family}: {of_kernel:.1e}, reference {of_reference:.1e}");
+            assert!(of_kernel <= bound, "{format:?}, {n_tokens} tokens, {family}: {of_kernel:e} > {bound:e}");
         }
     }
 }

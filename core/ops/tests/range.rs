@@ -7,14 +7,15 @@ mod pair;
 
 use burn::tensor::Tensor;
 use pair::{Pair, matrix, pair};
-use samara_ops::device::{Kernels, OpenDevice};
+use samara_ops::device::OpenDevice;
+use samara_ops::family::Kernels;
 use samara_ops::*;
 
-/// Runs `check` on the CPU and with both families of kernels on the adapter.
+/// Runs `check` on the CPU and with every family of kernels on the adapter.
 fn on_each(check: impl Fn(&OpenDevice)) {
     let Some(Pair { mut gpu, cpu }) = pair() else { return };
-    for kernels in [Kernels::Workgroup, Kernels::Invocation] {
-        gpu.kernels = kernels;
+    for family in gpu.families() {
+        gpu.kernels = Kernels::all(family);
         check(&gpu);
     }
     check(&cpu);

@@ -6,7 +6,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use samara_formats::Checkpoint;
 use samara_formats::peft::{AdapterConfig, LoraAdapter, LoraModule};
 use samara_model::{Adapter, Config, Decoder, Site, TensorRows, parameter_tensors};
-use samara_ops::{device::Kernels, matrix};
+use samara_ops::{family::Kernels, matrix};
 
 use crate::TrainError;
 

@@ -5,11 +5,11 @@
 use anyhow::Context;
 use clap::Args;
 use samara_ops::bench::{OLMO2_1B_HEADS, Subject};
-use samara_ops::device::{self, DeviceChoice, Kernels, OpenDevice};
+use samara_ops::device::{self, DeviceChoice, OpenDevice};
+use samara_ops::family::Family;
 use samara_ops::{Activation, Format, HeadShape, KvFormat, NormKind, QkNorm};
 use serde::Serialize;
 
-use super::family;
 use crate::args::{DeviceArgs, LimitsArg};
 use crate::console::Console;
 use crate::progress::Bar;
@@ -45,7 +45,7 @@ struct Report {
 struct Compared {
     operation: &'static str,
     format: Option<&'static str>,
-    kernels: Option<&'static str>,
+    family: Option<&'static str>,
     shape: String,
     passed: bool,
     /// The largest difference, over the root mean square of the reference's values.
@@ -60,10 +60,10 @@ struct Compared {
 /// The device is unusable or fails, or a kernel is wrong.
 pub(super) fn run(args: &CheckArgs, console: &Console) -> anyhow::Result<Exit> {
     let open = loading::open_device(&args.device)?;
-    console.detail(&format!("device: {} ({})", open.name, open.why));
+    console.detail(&format!("device: {} ({}; kernels: {})", open.name, open.why, open.kernels));
     let cpu = pollster::block_on(device::open(DeviceChoice::Cpu, LimitsArg::Adapter.into()))?;
     let bar = Bar::steps("checking");
-    let subjects = subjects();
+    let subjects = subjects(&open.families());
     let mut cases = Vec::with_capacity(subjects.len());
     for subject in &subjects {
         cases.push(compare(subject, &open, &cpu).with_context(|| subject.name())?);
@@ -82,9 +82,9 @@ pub(super) fn run(args: &CheckArgs, console: &Console) -> anyhow::Result<Exit> {
 }
 
 /// Every kernel at least once, at sizes that end inside a workgroup.
-fn subjects() -> Vec<Subject> {
+fn subjects(families: &[Family]) -> Vec<Subject> {
     let formats = Format::ALL.into_iter();
-    let mut all: Vec<_> = formats.flat_map(reading_weights).collect();
+    let mut all: Vec<_> = formats.flat_map(|format| reading_weights(format, families)).collect();
     for kind in [NormKind::Rms, NormKind::Layer] {
         let (n_tokens, width) = (3, 577);
         all.push(Subject::Norm { kind, n_tokens, width });
@@ -96,9 +96,9 @@ fn subjects() -> Vec<Subject> {
     let norms = [QkNorm::None, QkNorm::Full, QkNorm::PerHead];
     let grouped = |head_dim: usize| HeadShape { n_heads: 4, n_kv_heads: 2, head_dim };
     all.extend(norms.map(|norm| Subject::QkNormRope { norm, heads: grouped(64), n_tokens: 5 }));
-    for kernels in [Kernels::Workgroup, Kernels::Invocation] {
+    for &family in families {
         let heads = [grouped(64), OLMO2_1B_HEADS, grouped(256)];
-        let of = |kv, n_tokens| heads.map(|heads| Subject::Attention { kernels, kv, heads, n_tokens, n_keys: 301 });
+        let of = |kv, n_tokens| heads.map(|heads| Subject::Attention { family, kv, heads, n_tokens, n_keys: 301 });
         all.extend(KvFormat::ALL.into_iter().flat_map(|kv| [of(kv, 1), of(kv, 5)].concat()));
     }
     for vocab_size in [4099, 100_352] {
@@ -112,17 +112,14 @@ fn subjects() -> Vec<Subject> {
     all
 }
 
-fn reading_weights(format: Format) -> Vec<Subject> {
+fn reading_weights(format: Format, families: &[Family]) -> Vec<Subject> {
     let n_in = if format == Format::Ragged { 131 } else { 512 };
-    let product = |kernels, n_tokens| Subject::Linear { format, kernels, n_tokens, n_out: 67, n_in };
-    vec![
-        product(Kernels::Workgroup, 1),
-        product(Kernels::Workgroup, 35),
-        product(Kernels::Invocation, 1),
-        product(Kernels::Invocation, 9),
-        Subject::Embed { format, n_tokens: 5, n_rows: 67, n_in },
-        Subject::Experts { format, n_tokens: 5, n_experts: 4, n_out: 19, n_in },
-    ]
+    let products = families
+        .iter()
+        .flat_map(|&family| [1, 35].map(|n_tokens| Subject::Linear { format, family, n_tokens, n_out: 67, n_in }));
+    let embed = Subject::Embed { format, n_tokens: 5, n_rows: 67, n_in };
+    let experts = Subject::Experts { format, n_tokens: 5, n_experts: 4, n_out: 19, n_in };
+    products.chain([embed, experts]).collect()
 }
 
 fn compare(subject: &Subject, open: &OpenDevice, cpu: &OpenDevice) -> anyhow::Result<Compared> {
@@ -133,7 +130,7 @@ fn compare(subject: &Subject, open: &OpenDevice, cpu: &OpenDevice) -> anyhow::Re
     Ok(Compared {
         operation: subject.name(),
         format: subject.format().map(Format::name),
-        kernels: subject.kernels().map(family),
+        family: subject.family().map(Family::name),
         shape: subject.shape(),
         passed: largest_error <= bound,
         largest_error,
@@ -157,13 +154,13 @@ fn text(report: &Report) -> String {
             if case.passed { "pass" } else { "FAIL" }.to_owned(),
             case.operation.to_owned(),
             case.format.unwrap_or("-").to_owned(),
-            case.kernels.unwrap_or("-").to_owned(),
+            case.family.unwrap_or("-").to_owned(),
             case.shape.clone(),
             format!("{:.1e}", case.largest_error),
             format!("{:.1e}", case.bound),
         ]
     };
-    let head = ["", "operation", "format", "kernels", "shape", "largest error", "bound"].map(str::to_owned).to_vec();
+    let head = ["", "operation", "format", "family", "shape", "largest error", "bound"].map(str::to_owned).to_vec();
     let rows: Vec<_> = std::iter::once(head).chain(report.cases.iter().map(row)).collect();
     let passed = report.n_cases - report.n_failed;
     format!("{}\n{passed} of {} pass on {}\n", output::table(&rows), report.n_cases, report.device)

@@ -14,9 +14,10 @@ use clap::Args;
 use samara_ops::Format;
 use samara_ops::bench::{Ready, Subject};
 use samara_ops::device::OpenDevice;
+use samara_ops::family::Family;
 use serde::Serialize;
 
-use super::{family, median_and_least};
+use super::median_and_least;
 use crate::args::DeviceArgs;
 use crate::console::Console;
 use crate::progress::Bar;
@@ -88,7 +89,7 @@ struct Report {
 struct Measured {
     operation: &'static str,
     format: Option<&'static str>,
-    kernels: Option<&'static str>,
+    family: Option<&'static str>,
     shape: String,
     /// In a round.
     launches: usize,
@@ -121,7 +122,7 @@ struct Case {
 /// The device is unusable or fails.
 pub(super) fn run(args: &OpsBenchArgs, console: &Console) -> anyhow::Result<Exit> {
     let open = loading::open_device(&args.device)?;
-    console.detail(&format!("device: {} ({})", open.name, open.why));
+    console.detail(&format!("device: {} ({}; kernels: {})", open.name, open.why, open.kernels));
     let empty = empty_launches(&open)?;
     let cases = measure(cases::all(args, &open), args.repetitions.max(1), &open)?;
     let report = Report::new(&open, args.repetitions.max(1), empty, &cases);
@@ -252,7 +253,7 @@ impl Measured {
         Self {
             operation: case.subject.name(),
             format: case.subject.format().map(Format::name),
-            kernels: case.subject.kernels().map(family),
+            family: case.subject.family().map(Family::name),
             shape: case.subject.shape(),
             launches: case.launches,
             median_us: 1e6 * median,

@@ -1,10 +1,7 @@
 //! From a plan to a decoder: reads weights in order and sets each part's exit.
 
 use samara_formats::Checkpoint;
-use samara_ops::{
-    self as ops, AttentionSpec, KvFormat, Norm, QkSpec, Weight,
-    device::{Kernels, OpenDevice},
-};
+use samara_ops::{self as ops, AttentionSpec, KvFormat, Norm, QkSpec, Weight, device::OpenDevice, family::Kernels};
 
 use super::{Decoder, FeedForward, Layer};
 use crate::{

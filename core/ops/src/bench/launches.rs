@@ -4,8 +4,9 @@ use super::ready::{Launches, Output};
 use super::{Subject, fill};
 use crate::attention::{AttentionSpec, attention};
 use crate::ceilings::{ceiling_copy, ceiling_multiply_add, stock_matmul};
-use crate::device::{Kernels, OpenDevice};
+use crate::device::OpenDevice;
 use crate::embed::embed;
+use crate::family::Kernels;
 use crate::glu::{Activation, glu};
 use crate::greedy::greedy;
 use crate::kv::KvFormat;
@@ -36,9 +37,9 @@ pub(super) fn of(subject: &Subject, open: &OpenDevice, cold_bytes: u64) -> Launc
             let x = vector(&fill::values(1, n_values), device);
             Box::new(move || Output::of(ceiling_multiply_add(&x, n_rounds)))
         }
-        Subject::Linear { format, kernels, n_tokens, n_out, n_in } => {
+        Subject::Linear { format, family, n_tokens, n_out, n_in } => {
             let mut open = open.clone();
-            open.kernels = kernels;
+            open.kernels = Kernels::all(family);
             let rows = fill::Rows::new(2, format, n_out * n_in);
             let x = fill::matrix(1, n_tokens, n_in, device);
             let mut weights = Turns::new(n_copies, || rows.weight(format, n_in, &open));
@@ -79,8 +80,8 @@ pub(super) fn of(subject: &Subject, open: &OpenDevice, cold_bytes: u64) -> Launc
             let step = step(0, n_tokens, 1, device);
             Box::new(move || Output::of(keys.append(&step)))
         }
-        Subject::Attention { kernels, kv, heads, n_tokens, n_keys } => {
-            attending(kernels, kv, heads, n_tokens, n_keys, device)
+        Subject::Attention { family, kv, heads, n_tokens, n_keys } => {
+            attending(Kernels::all(family), kv, heads, n_tokens, n_keys, device)
         }
         Subject::Penalise { vocab_size } => penalising(vocab_size, device),
         Subject::Greedy { vocab_size } => {

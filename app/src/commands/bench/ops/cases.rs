@@ -1,7 +1,7 @@
 //! Which cases a run measures.
 
 use samara_ops::bench::{OLMO2_1B_HEADS, Subject};
-use samara_ops::device::{Kernels, OpenDevice};
+use samara_ops::device::OpenDevice;
 use samara_ops::{Activation, Format, KvFormat, NormKind, QkNorm};
 
 use super::OpsBenchArgs;
@@ -20,14 +20,15 @@ pub(super) fn all(args: &OpsBenchArgs, open: &OpenDevice) -> Vec<Subject> {
             all.push(Subject::StockMatmul { n_tokens, n_out, n_in });
             let formats = args.formats.iter().filter(|format| fits(**format, n_in));
             all.extend(formats.flat_map(|&format| {
-                families().map(|kernels| Subject::Linear { format, kernels, n_tokens, n_out, n_in })
+                open.families().into_iter().map(move |family| Subject::Linear { format, family, n_tokens, n_out, n_in })
             }));
         }
     }
     all.extend(tokens().flat_map(between_products));
     for &n_keys in &args.keys {
         let n_keys = n_keys as usize;
-        all.extend(tokens().filter(|n_tokens| *n_tokens <= n_keys).flat_map(|n_tokens| attention(n_tokens, n_keys)));
+        let fitting = tokens().filter(|n_tokens| *n_tokens <= n_keys);
+        all.extend(fitting.flat_map(|n_tokens| attention(open, n_tokens, n_keys)));
     }
     all.push(Subject::Greedy { vocab_size: VOCAB_SIZE });
     all.push(Subject::Sample { vocab_size: VOCAB_SIZE });
@@ -41,20 +42,16 @@ pub(super) fn cold_bytes(subject: &Subject, open: &OpenDevice) -> u64 {
         Subject::Linear { n_tokens, .. } | Subject::StockMatmul { n_tokens, .. } => n_tokens,
         _ => return 0,
     };
-    match (n_tokens, is_small(open)) {
+    // Software gets less work here and below, so that a round does not take minutes.
+    match (n_tokens, open.is_software()) {
         (5.., _) => 0,
         (_, true) => 32 << 20,
         (_, false) => 96 << 20,
     }
 }
 
-/// Software adapters and the CPU get less work, so that a round does not take minutes.
-fn is_small(open: &OpenDevice) -> bool {
-    open.kernels == Kernels::Invocation
-}
-
 fn ceilings(open: &OpenDevice) -> [Subject; 2] {
-    let (n_bytes, n_rounds) = if is_small(open) { (64 << 20, 8) } else { (256 << 20, 512) };
+    let (n_bytes, n_rounds) = if open.is_software() { (64 << 20, 8) } else { (256 << 20, 512) };
     let n_values = (open.max_binding_bytes.min(n_bytes) / 4) as usize;
     [Subject::CeilingCopy { n_values }, Subject::CeilingMultiplyAdd { n_values: 1 << 20, n_rounds }]
 }
@@ -70,14 +67,10 @@ fn between_products(n_tokens: usize) -> [Subject; 5] {
     ]
 }
 
-fn attention(n_tokens: usize, n_keys: usize) -> impl Iterator<Item = Subject> {
+fn attention(open: &OpenDevice, n_tokens: usize, n_keys: usize) -> impl Iterator<Item = Subject> {
     let heads = OLMO2_1B_HEADS;
-    let of = move |kernels| KvFormat::ALL.map(|kv| Subject::Attention { kernels, kv, heads, n_tokens, n_keys });
-    families().into_iter().flat_map(of)
-}
-
-fn families() -> [Kernels; 2] {
-    [Kernels::Workgroup, Kernels::Invocation]
+    let of = move |family| KvFormat::ALL.map(|kv| Subject::Attention { family, kv, heads, n_tokens, n_keys });
+    open.families().into_iter().flat_map(of)
 }
 
 /// Whether rows of that width are whole blocks.

@@ -41,7 +41,7 @@ fn head() -> Vec<String> {
     let names = [
         "operation",
         "format",
-        "kernels",
+        "family",
         "shape",
         "launches",
         "median us",
@@ -61,7 +61,7 @@ fn row(case: &Measured) -> Vec<String> {
     vec![
         case.operation.to_owned(),
         or_dash(case.format),
-        or_dash(case.kernels),
+        or_dash(case.family),
         case.shape.clone(),
         case.launches.to_string(),
         format!("{:.1}", case.median_us),
