@@ -53,14 +53,18 @@ fn main(
     var total = array<f32, ROWS>();
     var sums = array<array<Octet, OCTETS>, ROWS>();
     for (var base = oldest[0]; base <= newest[ROWS - 1u]; base += KEYS) {
-        var octet = array<u32, KEYS>();
+        var row_of = array<u32, KEYS>();
         var score = array<array<f32, ROWS>, KEYS>();
         for (var j = 0u; j < KEYS; j++) {
-            octet[j] = (kv_head * params.n_slots + min(base + j, newest[ROWS - 1u]) % params.n_slots) * OCTETS;
+            row_of[j] = kv_head * params.n_slots + min(base + j, newest[ROWS - 1u]) % params.n_slots;
         }
+        var scale = array<Scale, KEYS>();
         for (var i = 0u; i < OCTETS; i++) {
             for (var j = 0u; j < KEYS; j++) {
-                let k = key_octet(octet[j] + i);
+                if i % BLOCK == 0u {
+                    scale[j] = key_scale(row_of[j], i / BLOCK);
+                }
+                let k = key_octet(row_of[j], i, scale[j]);
                 for (var r = 0u; r < ROWS; r++) {
                     score[j][r] += dot(query[r][i][0], k[0]) + dot(query[r][i][1], k[1]);
                 }
@@ -90,7 +94,10 @@ fn main(
                 sums[r][i][1] *= shrink[r];
             }
             for (var j = 0u; j < KEYS; j++) {
-                let v = value_octet(octet[j] + i);
+                if i % BLOCK == 0u {
+                    scale[j] = value_scale(row_of[j], i / BLOCK);
+                }
+                let v = value_octet(row_of[j], i, scale[j]);
                 for (var r = 0u; r < ROWS; r++) {
                     sums[r][i][0] += score[j][r] * v[0];
                     sums[r][i][1] += score[j][r] * v[1];

@@ -35,7 +35,7 @@ impl Kernel {
             workgroup: found.workgroup,
             bindings: found.bindings.into_iter().map(binding).collect::<Vec<_>>().leak(),
             n_params: found.params.len(),
-            source: source.to_owned().leak(),
+            texts: vec![&*source.to_owned().leak()].leak(),
         })))
     }
 }
@@ -65,7 +65,7 @@ mod tests {
     fn a_kernel_tells_what_it_asks_of_its_launcher() {
         let kernel = Kernel::from_wgsl("scale", SOURCE).unwrap();
         assert_eq!((kernel.n_inputs(), kernel.bindings.len(), kernel.n_params), (1, 2, 2));
-        assert_eq!((kernel.name, kernel.workgroup, kernel.source), ("scale", [32, 1, 1], SOURCE));
+        assert_eq!((kernel.name, kernel.workgroup, kernel.source().as_str()), ("scale", [32, 1, 1], SOURCE));
         let other = Kernel::from_wgsl("scale", &SOURCE.replace("size(32)", "size(64)")).unwrap();
         assert_ne!(kernel.variant, other.variant);
     }

@@ -23,8 +23,8 @@ pub struct Kernel {
     pub bindings: &'static [Binding],
     /// 32-bit words of `Params`.
     pub n_params: usize,
-    /// Complete WGSL.
-    pub source: &'static str,
+    /// Its WGSL in parts: declarations, shared pieces, the kernel. Variants point to the same texts.
+    pub texts: &'static [&'static str],
 }
 
 /// One storage binding of a kernel.
@@ -40,6 +40,11 @@ impl Kernel {
     /// How many bindings are inputs; the rest are outputs.
     pub fn n_inputs(&self) -> usize {
         self.bindings.iter().filter(|binding| !binding.written).count()
+    }
+
+    /// Complete WGSL.
+    pub fn source(&self) -> String {
+        self.texts.concat()
     }
 }
 

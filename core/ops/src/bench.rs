@@ -14,7 +14,7 @@ pub use work::Work;
 
 use crate::device::Kernels;
 use crate::glu::Activation;
-use crate::kv::KvFormat;
+use crate::kv::KvFormats;
 use crate::norm::NormKind;
 use crate::qk_norm_rope::{HeadShape, QkNorm};
 use samara_shaders::Format;
@@ -45,7 +45,7 @@ pub enum Subject {
     /// [`crate::qk_norm_rope`].
     QkNormRope { norm: QkNorm, heads: HeadShape, n_tokens: usize },
     /// [`crate::attention`] of tokens of which the last sees `n_keys` keys, its own among them.
-    Attention { kernels: Kernels, kv: KvFormat, heads: HeadShape, n_tokens: usize, n_keys: usize },
+    Attention { kernels: Kernels, kv: KvFormats, heads: HeadShape, n_tokens: usize, n_keys: usize },
     /// [`crate::penalise`] of every 37th token.
     Penalise { vocab_size: usize },
     /// [`crate::greedy`].

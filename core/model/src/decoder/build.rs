@@ -2,7 +2,7 @@
 
 use samara_formats::Checkpoint;
 use samara_ops::{
-    self as ops, AttentionSpec, KvFormat, Norm, QkSpec, Weight,
+    self as ops, AttentionSpec, KvFormats, Norm, QkSpec, Weight,
     device::{Kernels, OpenDevice},
 };
 
@@ -68,7 +68,7 @@ impl Builder<'_> {
         if self.loader.open.adapter.is_none() {
             return;
         }
-        let (capacity, kv) = (2 * WARM_UP_TOKENS, KvFormat::default());
+        let (capacity, kv) = (2 * WARM_UP_TOKENS, KvFormats::default());
         let mut cache = KvCache::new(self.config, capacity, WARM_UP_TOKENS, kv, &self.loader.open.device);
         for tokens in [&[0; WARM_UP_TOKENS][..], &[0]] {
             cache.begin(tokens, 0.0);

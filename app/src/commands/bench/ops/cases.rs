@@ -2,7 +2,7 @@
 
 use samara_ops::bench::{OLMO2_1B_HEADS, Subject};
 use samara_ops::device::{Kernels, OpenDevice};
-use samara_ops::{Activation, Format, KvFormat, NormKind, QkNorm};
+use samara_ops::{Activation, Format, KvFormats, NormKind, QkNorm};
 
 use super::OpsBenchArgs;
 
@@ -27,7 +27,8 @@ pub(super) fn all(args: &OpsBenchArgs, open: &OpenDevice) -> Vec<Subject> {
     all.extend(tokens().flat_map(between_products));
     for &n_keys in &args.keys {
         let n_keys = n_keys as usize;
-        all.extend(tokens().filter(|n_tokens| *n_tokens <= n_keys).flat_map(|n_tokens| attention(n_tokens, n_keys)));
+        let n_tokens = || tokens().filter(|n_tokens| *n_tokens <= n_keys);
+        all.extend(n_tokens().flat_map(|n_tokens| attention(&args.kv, n_tokens, n_keys)));
     }
     all.push(Subject::Greedy { vocab_size: VOCAB_SIZE });
     all.push(Subject::Sample { vocab_size: VOCAB_SIZE });
@@ -70,9 +71,9 @@ fn between_products(n_tokens: usize) -> [Subject; 5] {
     ]
 }
 
-fn attention(n_tokens: usize, n_keys: usize) -> impl Iterator<Item = Subject> {
+fn attention(formats: &[KvFormats], n_tokens: usize, n_keys: usize) -> impl Iterator<Item = Subject> {
     let heads = OLMO2_1B_HEADS;
-    let of = move |kernels| KvFormat::ALL.map(|kv| Subject::Attention { kernels, kv, heads, n_tokens, n_keys });
+    let of = move |kernels| formats.iter().map(move |&kv| Subject::Attention { kernels, kv, heads, n_tokens, n_keys });
     families().into_iter().flat_map(of)
 }
 
