@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use samara_model::{Decoder, KvFormat};
+use samara_model::{Decoder, KvFormats};
 use samara_ops::OpsError;
 
 use crate::kept::Kept;
@@ -21,7 +21,7 @@ pub struct EngineConfig {
     /// Most prompt tokens of one step, at least 1. Larger runs faster, smaller reacts to `cancel` sooner.
     pub prefill_chunk_tokens: usize,
     /// How keys and values lie in the cache.
-    pub kv: KvFormat,
+    pub kv: KvFormats,
 }
 
 /// Continues token sequences with a model, one after another.

@@ -126,7 +126,7 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
     let load_s = start.elapsed().as_secs_f64();
     let pipelines_at_load = counts::pipelines();
     let (weights_device_bytes, adapters_device_bytes) = (decoder.n_bytes(), decoder.adapters_bytes());
-    let sizes = EngineConfig { context_tokens, prefill_chunk_tokens: args.prefill_chunk, kv: args.kv.kv.into() };
+    let sizes = EngineConfig { context_tokens, prefill_chunk_tokens: args.prefill_chunk, kv: args.kv.kv };
     let engine = Engine::new(decoder, sizes)?;
     let mut bench = Bench { engine, next_seed: 1 };
     bench.run(1, 1)?;
