@@ -14,12 +14,15 @@ fn kernels() -> Vec<KernelFile> {
     let centering = |name| kernel(name, reduce, &[("rms", "const CENTER: bool = false;"), ("layer", "const CENTER: bool = true;")]);
     vec![
         reading_weights("embed", "embed", &["index"], &[WORKGROUP_64]),
-        reading_weights("matvec", "matvec", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 16u;", "const ROWS: u32 = 2u;"]),
+        reading_weights("matvec", "matvec", &["index", "x", "plain"], &[WORKGROUP_64, "const LANES: u32 = 16u;", "const ROWS: u32 = 2u;"]),
+        reading_weights("gated_matvec", "matvec", &["index", "x", "gated", "activation"], &[WORKGROUP_64, "const LANES: u32 = 16u;", "const ROWS: u32 = 4u;"]),
         reading_weights("matmul", "matmul", &["index", "x"], &[]),
-        tiling("matvec_tile", "alone", 16, 1, 8),
-        tiling("matmul_tile", "alone", 8, 16, 16),
-        tiling("matvec_lanes", "together", 8, 1, 8),
-        tiling("matmul_lanes", "together", 8, 32, 8),
+        tiling("matvec_tile", &["alone", "x_alone", "plain"], 16, 1, 8),
+        tiling("matmul_tile", &["alone", "x_alone", "plain"], 8, 16, 16),
+        tiling("gated_tile", &["alone", "x_alone", "gated", "activation"], 16, 1, 8),
+        tiling("matvec_lanes", &["together", "x_together", "plain"], 8, 1, 8),
+        tiling("matmul_lanes", &["together", "x_together", "plain"], 8, 32, 8),
+        tiling("gated_lanes", &["together", "x_together", "gated", "activation"], 8, 1, 8),
         reading_weights("moe_linear", "moe_linear", &["index", "x"], &[WORKGROUP_64, "const LANES: u32 = 8u;"]),
         centering("norm"),
         centering("norm_add"),
@@ -37,7 +40,7 @@ fn kernels() -> Vec<KernelFile> {
         ]),
         attention_tile("attention_tile", ["alone", "octets_alone"]),
         attention_tile("attention_lanes", ["together", "octets_together"]),
-        kernel("glu", &["index"], &GATES),
+        kernel("glu", &["index", "activation"], &GATES),
         kernel("moe_route", &[], &[("f32", "")]),
         kernel("moe_combine", &["index"], &[("f32", "")]),
         reading_weights("linear_backward", "linear_backward", &["index"], &["const WORKGROUP: u32 = 8u;", "const TOKENS: u32 = 4u;"]),
@@ -140,12 +143,11 @@ fn reading_weights(name: &'static str, file: &'static str, shared: &[&'static st
     KernelFile { name, file, variants: Format::ALL.into_iter().map(variant).collect() }
 }
 
-/// `linear_tile` for so many invocations, each with so many tokens and rows; `sharing` names the piece that says what they
-/// do for each other.
-fn tiling(name: &'static str, sharing: &'static str, workgroup: u32, tokens: u32, rows: u32) -> KernelFile {
+/// `linear_tile` for so many invocations, each with so many tokens and rows; `pieces` say what they do for each other and
+/// what becomes of their sums.
+fn tiling(name: &'static str, pieces: &[&'static str], workgroup: u32, tokens: u32, rows: u32) -> KernelFile {
     let declarations = format!("const WORKGROUP: u32 = {workgroup}u;\nconst TOKENS: u32 = {tokens}u;\nconst ROWS: u32 = {rows}u;");
-    let reading = if sharing == "alone" { "x_alone" } else { "x_together" };
-    reading_weights(name, "linear_tile", &["index", "x", sharing, reading], &[&declarations])
+    reading_weights(name, "linear_tile", &[&["index", "x"], pieces].concat(), &[&declarations])
 }
 
 fn activations(format: Format) -> &'static str {

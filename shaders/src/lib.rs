@@ -63,8 +63,19 @@ mod tests {
 
     #[test]
     fn variants_that_read_weights_follow_the_order_of_formats() {
-        for kernels in [&EMBED, &MATVEC, &MATMUL, &MATVEC_TILE, &MATMUL_TILE, &MATVEC_LANES, &MATMUL_LANES, &MOE_LINEAR]
-        {
+        for kernels in [
+            &EMBED,
+            &MATVEC,
+            &MATMUL,
+            &GATED_MATVEC,
+            &GATED_TILE,
+            &GATED_LANES,
+            &MATVEC_TILE,
+            &MATMUL_TILE,
+            &MATVEC_LANES,
+            &MATMUL_LANES,
+            &MOE_LINEAR,
+        ] {
             let names: Vec<_> = kernels.iter().map(|kernel| kernel.variant).collect();
             assert_eq!(names, Format::ALL.map(Format::name));
         }

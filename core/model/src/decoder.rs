@@ -269,25 +269,35 @@ impl Decoder {
 impl Layer {
     /// The tokens of a step, over the keys and values that the cache holds and gets.
     fn step(&self, stream: Stream, ropes: &RopeTables, step: &ops::Step, cache: &mut ops::LayerCache) -> Stream {
-        self.forward(stream, |qkv| {
+        let attend = |qkv: &Tensor<2>| {
             let q = ops::qk_norm_rope(qkv, &self.qk_norm, ropes.of(self.span), step, cache, &self.qk);
             ops::attention(&q, cache, step, &self.attention)
-        })
+        };
+        self.forward(stream, attend, ops::gated_linear)
     }
 
-    /// Both parts of the layer; `attend` mixes tokens, from the fused projection to the heads' results.
-    fn forward(&self, stream: Stream, attend: impl FnOnce(&Tensor<2>) -> Tensor<2>) -> Stream {
+    /// Both parts of the layer. `attend` mixes tokens, from the fused projection to the heads' results; `gate` is the first
+    /// product of a dense feed-forward part that has no adapters there, with its activation.
+    fn forward(
+        &self,
+        stream: Stream,
+        attend: impl FnOnce(&Tensor<2>) -> Tensor<2>,
+        gate: impl FnOnce(&Tensor<2>, &Weight, Activation) -> Tensor<2>,
+    ) -> Stream {
         let mixed = attend(&self.product(&stream.input, &self.qkv, Product::Qkv));
         let mixed = self.product(&mixed, &self.o, Product::O);
         let stream = self.after_attention.join(&stream.residual, &mixed);
-        let changed = self.feed(&stream.input);
+        let changed = self.feed(&stream.input, gate);
         self.after_feed_forward.join(&stream.residual, &changed)
     }
 
     /// A product with what the adapters add to it.
     fn product(&self, x: &Tensor<2>, w: &Weight, product: Product) -> Tensor<2> {
-        let adapters = self.adapters.iter().filter(|adapter| adapter.site().product == product);
-        adapters.fold(ops::linear(x, w), |y, adapter| adapter.add(y, x))
+        self.adapters_on(product).fold(ops::linear(x, w), |y, adapter| adapter.add(y, x))
+    }
+
+    fn adapters_on(&self, product: Product) -> impl Iterator<Item = &Adapter> {
+        self.adapters.iter().filter(move |adapter| adapter.site().product == product)
     }
 
     /// The matrix of a product; experts are many.
@@ -301,11 +311,14 @@ impl Layer {
         }
     }
 
-    fn feed(&self, x: &Tensor<2>) -> Tensor<2> {
+    fn feed(&self, x: &Tensor<2>, gate: impl FnOnce(&Tensor<2>, &Weight, Activation) -> Tensor<2>) -> Tensor<2> {
         match &self.feed_forward {
             FeedForward::Dense { gate_up, down, activation } => {
-                let wide = self.product(x, gate_up, Product::GateUp);
-                self.product(&ops::glu(&wide, *activation), down, Product::Down)
+                let gated = match self.adapters_on(Product::GateUp).next() {
+                    None => gate(x, gate_up, *activation),
+                    Some(_) => ops::glu(&self.product(x, gate_up, Product::GateUp), *activation),
+                };
+                self.product(&gated, down, Product::Down)
             }
             FeedForward::Experts { router, gate_up, down, activation, moe } => {
                 let scores = ops::linear(x, router);

@@ -10,7 +10,7 @@ mod ready;
 mod work;
 
 pub use ready::Ready;
-pub use work::Work;
+pub use work::{Work, largest_error};
 
 use crate::family::Family;
 use crate::glu::Activation;
@@ -28,6 +28,8 @@ pub enum Subject {
     CeilingMultiplyAdd { n_values: usize, n_rounds: u32 },
     /// [`crate::linear`].
     Linear { format: Format, family: Family, n_tokens: usize, n_out: usize, n_in: usize },
+    /// [`crate::gated_linear`] of one token, with `n_out` results.
+    GatedLinear { format: Format, family: Family, activation: Activation, n_out: usize, n_in: usize },
     /// [`crate::stock_matmul`].
     StockMatmul { n_tokens: usize, n_out: usize, n_in: usize },
     /// [`crate::embed`].
@@ -65,6 +67,7 @@ impl Subject {
             Self::CeilingMultiplyAdd { .. } => "ceiling_multiply_add",
             Self::Linear { n_tokens: ..=4, .. } => "matvec",
             Self::Linear { .. } => "matmul",
+            Self::GatedLinear { .. } => "gated_matvec",
             Self::StockMatmul { .. } => "stock_matmul",
             Self::Embed { .. } => "embed",
             Self::Experts { .. } => "moe",
@@ -83,7 +86,10 @@ impl Subject {
     /// The format of its weights, where it reads any.
     pub fn format(&self) -> Option<Format> {
         match self {
-            Self::Linear { format, .. } | Self::Embed { format, .. } | Self::Experts { format, .. } => Some(*format),
+            Self::Linear { format, .. }
+            | Self::GatedLinear { format, .. }
+            | Self::Embed { format, .. }
+            | Self::Experts { format, .. } => Some(*format),
             Self::StockMatmul { .. } => Some(Format::F32),
             _ => None,
         }
@@ -92,7 +98,9 @@ impl Subject {
     /// The family of its kernel, where there are two.
     pub fn family(&self) -> Option<Family> {
         match self {
-            Self::Linear { family, .. } | Self::Attention { family, .. } => Some(*family),
+            Self::Linear { family, .. } | Self::GatedLinear { family, .. } | Self::Attention { family, .. } => {
+                Some(*family)
+            }
             _ => None,
         }
     }
@@ -104,6 +112,7 @@ impl Subject {
             Self::Linear { n_tokens, n_out, n_in, .. } | Self::StockMatmul { n_tokens, n_out, n_in } => {
                 format!("{n_tokens} x {n_out}x{n_in}")
             }
+            Self::GatedLinear { n_out, n_in, .. } => format!("1 x 2x{n_out}x{n_in}"),
             Self::Embed { n_tokens, n_in, .. } => format!("{n_tokens} x {n_in}"),
             Self::Experts { n_tokens, n_experts, n_out, n_in, .. } => {
                 format!("{n_tokens} x {n_experts}x{n_out}x{n_in}")

@@ -61,7 +61,7 @@ impl Operation for Glu {
 }
 
 impl Activation {
-    fn of(self, x: f32) -> f32 {
+    pub(crate) fn of(self, x: f32) -> f32 {
         match self {
             Self::Silu => x / (1.0 + (-x).exp()),
             Self::GeluTanh => {

@@ -20,15 +20,15 @@ const MATVEC_ROWS: u32 = 8;
 /// Edge of the square tile of `matmul`.
 const MATMUL_TILE_EDGE: u32 = 32;
 /// Rows that an invocation of `matvec_tile` takes, and how many invocations a workgroup has.
-const MATVEC_TILE_ROWS: u32 = 8;
-const MATVEC_TILES_PER_GROUP: u64 = 16;
+pub(crate) const MATVEC_TILE_ROWS: u32 = 8;
+pub(crate) const MATVEC_TILES_PER_GROUP: u64 = 16;
 /// Tokens and rows that an invocation of `matmul_tile` takes, and how many invocations a workgroup has. Larger tiles reuse more
 /// of what they read; these take two to three seconds to compile on a software adapter, which keeps them on disk.
 const MATMUL_TILE_TOKENS: u32 = 16;
 const MATMUL_TILE_ROWS: u32 = 16;
 const MATMUL_TILES_PER_GROUP: u64 = 8;
 /// Rows that a workgroup of `matvec_lanes` takes.
-const MATVEC_LANES_ROWS: u32 = 64;
+pub(crate) const MATVEC_LANES_ROWS: u32 = 64;
 /// Tokens and rows that a workgroup of `matmul_lanes` takes.
 const MATMUL_LANES_TOKENS: u32 = 32;
 const MATMUL_LANES_ROWS: u32 = 64;

@@ -53,8 +53,9 @@ impl Reading {
     /// If the device was lost, a launch before it failed, or memory ran out.
     pub async fn wait(mut self) -> Result<Vec<u32>, OpsError> {
         let Some(words) = &mut self.words else { return Ok(Vec::new()) };
-        let words = self.faults.settle(words).await?;
+        let words = self.faults.settle(words).await;
         self.words = None;
+        let words = words?;
         self.on_its_way.arrived(size_of_val(words.as_slice()) as u64);
         Ok(words)
     }

@@ -137,6 +137,43 @@ fn every_format_matches_its_reference_in_every_kernel() {
 }
 
 #[test]
+fn gated_products_match_their_references_in_every_kernel() {
+    let Some(mut pair) = pair() else { return };
+    let families = pair.gpu.families();
+    for (format, family) in
+        Format::ALL.into_iter().flat_map(|format| families.iter().map(move |family| (format, *family)))
+    {
+        pair.gpu.kernels = Kernels::all(family);
+        // One part, one token: fused. Two parts or tokens: not, and no different.
+        for (n_tokens, n_out, rows_per_part) in [(1, 37, 74), (1, 1, 2), (1, 9, 5), (2, 3, 6)] {
+            let n_in = if format == Format::Ragged { 67 } else { 256 };
+            let values = random(41, 2 * n_out * n_in, 1.0);
+            let rows = (format != Format::Ragged).then(|| stored_rows(format, 2 * n_out, n_in));
+            let x = random(42, n_tokens * n_in, 1.0);
+            // A sum is below 30 or so, and the activation no steeper than 1.2.
+            let bound = 30.0 * bound(8.0, n_in, 30.0);
+            for activation in [Activation::Silu, Activation::GeluTanh] {
+                let case = format!(
+                    "gated {format:?} {family} {activation:?} {n_tokens} x {n_out} in parts of {rows_per_part}"
+                );
+                check(&case, &pair, &[n_tokens * n_out, 2 * n_tokens * n_out], bound, |open| {
+                    let w = match &rows {
+                        Some(rows) => stored_weight(format, n_in, rows, rows_per_part, open),
+                        None => weight(&values, n_in, rows_per_part, open),
+                    };
+                    let before = counts::read();
+                    let y = gated_linear(&matrix(&x, n_tokens, &open.device), &w, activation);
+                    let launches = (counts::read() - before).launches;
+                    let fused = n_tokens == 1 && rows_per_part >= 2 * n_out;
+                    assert!(open.adapter.is_none() || (launches == 1) == fused, "{case}: {launches} launches");
+                    vec![read(y)]
+                });
+            }
+        }
+    }
+}
+
+#[test]
 fn lengths_of_adapted_rows_match_their_reference_and_the_merged_weight() {
     let Some(pair) = pair() else { return };
     for (n_in, n_out, rows_per_part, columns, rank) in [

@@ -147,8 +147,8 @@ fn a_decode_step_is_one_submit_one_readback_and_a_fixed_list_of_launches() {
     check_all(golden::miniatures(), |model, golden, open| {
         let config = model.config();
         let norms = if config.placement == NormPlacement::Sandwich { 2 } else { 0 };
-        let experts = if config.moe.is_some() { 3 } else { 0 };
-        let logits_launches = (config.n_layers * (9 + norms + experts) + 3) as u64;
+        let experts = if config.moe.is_some() { 4 } else { 0 };
+        let logits_launches = (config.n_layers * (8 + norms + experts) + 3) as u64;
         let gpu = open.adapter.is_some();
         for (choice, launches, uploads) in choices() {
             // The golden logits ask for all of f32; counts are those of any format.

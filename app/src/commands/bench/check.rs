@@ -4,7 +4,7 @@
 
 use anyhow::Context;
 use clap::Args;
-use samara_ops::bench::{OLMO2_1B_HEADS, Subject};
+use samara_ops::bench::{OLMO2_1B_HEADS, Subject, largest_error};
 use samara_ops::device::{self, DeviceChoice, OpenDevice};
 use samara_ops::family::Family;
 use samara_ops::{Activation, Format, HeadShape, KvFormat, NormKind, QkNorm};
@@ -117,9 +117,11 @@ fn reading_weights(format: Format, families: &[Family]) -> Vec<Subject> {
     let products = families
         .iter()
         .flat_map(|&family| [1, 35].map(|n_tokens| Subject::Linear { format, family, n_tokens, n_out: 67, n_in }));
+    let activation = if format as usize % 2 == 0 { Activation::Silu } else { Activation::GeluTanh };
+    let gated = families.iter().map(|&family| Subject::GatedLinear { format, family, activation, n_out: 67, n_in });
     let embed = Subject::Embed { format, n_tokens: 5, n_rows: 67, n_in };
     let experts = Subject::Experts { format, n_tokens: 5, n_experts: 4, n_out: 19, n_in };
-    products.chain([embed, experts]).collect()
+    products.chain(gated).chain([embed, experts]).collect()
 }
 
 fn compare(subject: &Subject, open: &OpenDevice, cpu: &OpenDevice) -> anyhow::Result<Compared> {
@@ -136,16 +138,6 @@ fn compare(subject: &Subject, open: &OpenDevice, cpu: &OpenDevice) -> anyhow::Re
         largest_error,
         bound,
     })
-}
-
-/// NaN, which is within no bound, where a value is NaN or one is missing.
-fn largest_error(found: &[f32], expected: &[f32]) -> f64 {
-    let squares = expected.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>();
-    let scale = (squares / expected.len() as f64).sqrt().max(f64::MIN_POSITIVE);
-    let errors = found.iter().zip(expected).map(|(found, expected)| (f64::from(*found) - f64::from(*expected)).abs());
-    // The total order puts NaN above all numbers.
-    let largest = errors.max_by(f64::total_cmp).filter(|_| found.len() == expected.len());
-    largest.map_or(f64::NAN, |largest| largest / scale)
 }
 
 fn text(report: &Report) -> String {

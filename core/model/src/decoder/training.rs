@@ -42,9 +42,10 @@ impl Decoder {
 impl Layer {
     /// All tokens, each over its own document.
     fn over(&self, stream: Stream, documents: &Documents, trunk: &Trunk) -> Stream {
-        self.forward(stream, |qkv| {
+        let attend = |qkv: &Tensor<2>| {
             let rope = trunk.ropes.of(self.span);
             ops::self_attention(qkv, &self.qk_norm, rope, documents, &self.qk, &self.attention)
-        })
+        };
+        self.forward(stream, attend, |x, w, activation| ops::glu(&ops::linear(x, w), activation))
     }
 }

@@ -7,6 +7,7 @@ use crate::ceilings::{ceiling_copy, ceiling_multiply_add, stock_matmul};
 use crate::device::OpenDevice;
 use crate::embed::embed;
 use crate::family::Kernels;
+use crate::gated_linear::gated_linear;
 use crate::glu::{Activation, glu};
 use crate::greedy::greedy;
 use crate::kv::KvFormat;
@@ -44,6 +45,14 @@ pub(super) fn of(subject: &Subject, open: &OpenDevice, cold_bytes: u64) -> Launc
             let x = fill::matrix(1, n_tokens, n_in, device);
             let mut weights = Turns::new(n_copies, || rows.weight(format, n_in, &open));
             Box::new(move || Output::of(linear(&x, weights.next())))
+        }
+        Subject::GatedLinear { format, family, activation, n_out, n_in } => {
+            let mut open = open.clone();
+            open.kernels = Kernels::all(family);
+            let rows = fill::Rows::new(2, format, 2 * n_out * n_in);
+            let x = fill::matrix(1, 1, n_in, device);
+            let mut weights = Turns::new(n_copies, || rows.weight(format, n_in, &open));
+            Box::new(move || Output::of(gated_linear(&x, weights.next(), activation)))
         }
         Subject::StockMatmul { n_tokens, n_out, n_in } => {
             let values = fill::values(2, n_out * n_in);

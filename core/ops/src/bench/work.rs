@@ -6,6 +6,17 @@ use crate::weight::row_bytes;
 /// Of each value of [`crate::ceiling_multiply_add`]: four steps of eight chains, and two for each.
 const FLOPS_PER_ROUND: usize = 64;
 
+/// How far a value lies from the expected one at most, over the root mean square of those: what [`Subject::bound`] bounds. NaN,
+/// which is within no bound, where a value is NaN or one is missing.
+pub fn largest_error(found: &[f32], expected: &[f32]) -> f64 {
+    let squares = expected.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>();
+    let scale = (squares / expected.len() as f64).sqrt().max(f64::MIN_POSITIVE);
+    let errors = found.iter().zip(expected).map(|(found, expected)| (f64::from(*found) - f64::from(*expected)).abs());
+    // The total order puts NaN above all numbers.
+    let largest = errors.max_by(f64::total_cmp).filter(|_| found.len() == expected.len());
+    largest.map_or(f64::NAN, |largest| largest / scale)
+}
+
 /// The least work of one call, however it is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
@@ -28,6 +39,9 @@ impl Subject {
             Self::Linear { format, n_tokens, n_out, n_in, .. } => {
                 let weights = n_out as u64 * row_bytes(format, n_in);
                 work(weights + floats(n_tokens * (n_in + n_out)), 2 * n_tokens * n_out * n_in)
+            }
+            Self::GatedLinear { format, n_out, n_in, .. } => {
+                work(2 * n_out as u64 * row_bytes(format, n_in) + floats(n_in + n_out), 4 * n_out * n_in + 5 * n_out)
             }
             Self::StockMatmul { n_tokens, n_out, n_in } => {
                 work(floats(n_out * n_in + n_tokens * (n_in + n_out)), 2 * n_tokens * n_out * n_in)
@@ -72,6 +86,8 @@ impl Subject {
             Self::Experts { n_in, .. } => of(16.0, n_in),
             Self::Embed { .. } | Self::Penalise { .. } => of(8.0, 1),
             Self::Norm { width, .. } | Self::NormAdd { width, .. } | Self::AddNorm { width, .. } => of(8.0, width),
+            // As `glu`, of sums that are off as those of `linear`.
+            Self::GatedLinear { n_in, .. } => of(32.0, n_in) + of(64.0, 1),
             // `exp` and `tanh` may be off by a few units in the last place, more at larger arguments.
             Self::Glu { .. } => of(64.0, 1),
             Self::QkNormRope { heads, .. } => of(8.0, heads.q_width()),

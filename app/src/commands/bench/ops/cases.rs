@@ -24,6 +24,10 @@ pub(super) fn all(args: &OpsBenchArgs, open: &OpenDevice) -> Vec<Subject> {
             }));
         }
     }
+    all.extend(args.formats.iter().filter(|format| fits(**format, D_MODEL)).flat_map(|&format| {
+        let (activation, n_out, n_in) = (Activation::Silu, D_FF, D_MODEL);
+        open.families().into_iter().map(move |family| Subject::GatedLinear { format, family, activation, n_out, n_in })
+    }));
     all.extend(tokens().flat_map(between_products));
     for &n_keys in &args.keys {
         let n_keys = n_keys as usize;
@@ -40,6 +44,7 @@ pub(super) fn all(args: &OpsBenchArgs, open: &OpenDevice) -> Vec<Subject> {
 pub(super) fn cold_bytes(subject: &Subject, open: &OpenDevice) -> u64 {
     let n_tokens = match *subject {
         Subject::Linear { n_tokens, .. } | Subject::StockMatmul { n_tokens, .. } => n_tokens,
+        Subject::GatedLinear { .. } => 1,
         _ => return 0,
     };
     // Software gets less work here and below, so that a round does not take minutes.
