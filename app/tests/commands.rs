@@ -202,10 +202,22 @@ fn bench_model_measures_each_length() {
         assert!(rates.iter().all(|rate| rate["tokens_per_s"].as_f64().unwrap() > 0.0), "{report}");
     }
     assert_eq!(report["readback_bytes_per_token"], 8.0);
+    assert_eq!(report["generation_waiting"], serde_json::json!([]));
     check_refused(&[&small[..], &["--prompts", "100000"]].concat(), &["100002 tokens", "512"]);
     for nothing in ["--prompts", "--tokens", "--repetitions", "--prefill-chunk"] {
         assert_eq!(samara(&["bench", "model", nothing, "0"]).output().unwrap().status.code(), Some(2), "{nothing}");
     }
+}
+
+#[test]
+fn bench_model_measures_both_ways_to_the_next_token() {
+    let both =
+        json(&["bench", "model", "--tokens", "4", "--repetitions", "1", "--prompts", "3", "--waiting-too", "--json"]);
+    for rates in ["generation", "generation_waiting"] {
+        assert!(both[rates][0]["tokens_per_s"].as_f64().unwrap() > 0.0, "{both}");
+    }
+    let is_gpu = !both["device"].as_str().unwrap().starts_with("CPU");
+    assert_eq!(both["ahead_per_token"], if is_gpu { 1.0 } else { 0.0 }, "{both}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 // One pass: the largest logit and the sum of exponentials together (Milakov & Gimelshein 2018), the highest candidate
 // beside them. Where logit i is the first that is NaN or +inf, picked = (NONE, i); without a candidate, (NONE - 1, 0).
 // Logits are taken as bits because WGSL lets a compiler assume that no float is NaN or infinite.
+// The token is also left where the next step looks for its id; where there is none, token 0.
 // Grid: one workgroup.
 
 struct Params { n_packs: u32, limit: u32 }
@@ -10,7 +11,8 @@ struct Params { n_packs: u32, limit: u32 }
 @group(0) @binding(0) var<storage, read> logits: array<Pack>;       // (V / PACK), bits of f32
 @group(0) @binding(1) var<storage, read> adjusted: array<Pack>;     // (V / PACK), bits of f32: what is chosen from
 @group(0) @binding(2) var<storage, read_write> picked: array<u32>;  // (2): token, bits of its log-probability
-@group(0) @binding(3) var<uniform> params: Params;
+@group(0) @binding(3) var<storage, read_write> step: array<u32>;    // (4 + T): position, n_tokens, draw, 0, ids
+@group(0) @binding(4) var<uniform> params: Params;
 
 const INFINITY: u32 = 0x7f800000u;
 const LOWEST: f32 = -0x1.fffffep+127f;
@@ -36,13 +38,16 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     if row.broken != NONE {
         picked[0] = NONE;
         picked[1] = row.broken;
+        step[4] = 0u;
     } else if row.key == 0u {
         picked[0] = NONE - 1u;
         picked[1] = 0u;
+        step[4] = 0u;
     } else {
         let logit = bitcast<f32>(spread(logits[row.token / PACK])[row.token % PACK]);
         picked[0] = row.token;
         picked[1] = bitcast<u32>(logit - row.largest - log(row.sum));
+        step[4] = row.token;
     }
 }
 

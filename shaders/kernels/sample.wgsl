@@ -4,7 +4,8 @@
 // counts, or weights as multiples of 2^-31, reach a goal: four passes find the bytes of the border, the first one first,
 // each from a histogram. Integers make that exact and independent of order. What equals the border stays.
 // The draw then falls into one of WORKGROUP spans of tokens, laid end to end by weight, and the span is cut again until
-// one token is left. `likeliest` comes from greedy.wgsl; where it names no token, neither does `picked`.
+// one token is left. `likeliest` comes from greedy.wgsl; where it names no token, neither does `picked`. The token is also
+// left where the next step looks for its id.
 // Grid: one workgroup of 256, one invocation for each value of a byte.
 
 struct Params {
@@ -19,8 +20,8 @@ struct Params {
 @group(0) @binding(0) var<storage, read> logits: array<Pack>;       // (V / PACK), bits of f32
 @group(0) @binding(1) var<storage, read> adjusted: array<Pack>;     // (V / PACK), bits of f32: what is chosen from
 @group(0) @binding(2) var<storage, read> likeliest: array<u32>;     // (2): token, bits of its log-probability
-@group(0) @binding(3) var<storage, read> step: array<u32>;          // (4 + T): position, n_tokens, bits of the draw, 0, ids
-@group(0) @binding(4) var<storage, read_write> picked: array<u32>;  // (2): the same of the token drawn
+@group(0) @binding(3) var<storage, read_write> picked: array<u32>;  // (2): the same of the token drawn
+@group(0) @binding(4) var<storage, read_write> step: array<u32>;    // (4 + T): position, n_tokens, bits of the draw, 0, ids
 @group(0) @binding(5) var<uniform> params: Params;
 
 var<workgroup> start: vec2<u32>;
@@ -49,6 +50,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
         let below = component(logits[highest.x / PACK], highest.x) - component(logits[token / PACK], token);
         picked[0] = token;
         picked[1] = bitcast<u32>(bitcast<f32>(highest.y) - below);
+        step[4] = token;
     }
 }
 

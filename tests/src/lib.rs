@@ -1,9 +1,12 @@
-//! What cross-crate tests share: the devices that everything is tried on. The tests are in `tests/`.
+//! What cross-crate tests share: the devices that everything is tried on, and a token from a model. The tests are in
+//! `tests/`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
+use samara_engine::{Choice, LanguageModel, Picked};
+use samara_model::{Decoder, KvCache};
 use samara_ops::device::{self, DeviceChoice, Limits, OpenDevice};
 
 /// The CPU, and the first adapter where there is one.
@@ -41,4 +44,9 @@ pub fn check_all<T>(cases: &[T], name: impl Fn(&T) -> String, check: impl Fn(&T,
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Runs `tokens` and waits for the one chosen after them.
+pub fn pick(model: &Decoder, tokens: &[u32], cache: &mut KvCache, choice: &Choice) -> Result<Picked> {
+    Ok(pollster::block_on(async { model.picked(LanguageModel::pick(model, tokens, cache, choice).await?).await })??)
 }

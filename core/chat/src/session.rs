@@ -76,7 +76,7 @@ impl Session {
         let usual = config.usual_context(decoder.config(), decoder.max_cache_tokens(config.kv));
         let context_tokens = config.context_tokens.unwrap_or(usual);
         let SessionConfig { prefill_chunk_tokens, kv, .. } = config;
-        let sizes = EngineConfig { context_tokens, prefill_chunk_tokens, kv };
+        let sizes = EngineConfig { context_tokens, prefill_chunk_tokens, kv, ahead: true };
         Ok(Self { engine: Engine::new(decoder, sizes)?, dialect, recovery })
     }
 

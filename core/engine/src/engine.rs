@@ -1,14 +1,16 @@
 //! The engine: a queue, one active sequence, one kept cache.
 //!
 //! A step aligns the cache with the active sequence, runs the next tokens that the cache lacks, and chooses a token once
-//! none is lacking. Prefill, decode, prefix reuse and recovery from a lost cache are all this one rule.
+//! none is lacking. Prefill, decode, prefix reuse and recovery from a lost cache are all this one rule. Before it waits
+//! for the token it has the device begin with the step after it; that is found, or not wanted, by the ids it follows.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use samara_model::{Decoder, KvFormats};
 use samara_ops::OpsError;
 
-use crate::kept::Kept;
+use crate::kept::{Begun, Kept};
 use crate::request::at_least_one;
 use crate::sequence::Sequence;
 use crate::{ComputeError, EngineError, Event, FinishReason, LanguageModel, Request, SequenceId};
@@ -22,6 +24,9 @@ pub struct EngineConfig {
     pub prefill_chunk_tokens: usize,
     /// How keys and values lie in the cache.
     pub kv: KvFormats,
+    /// Whether a step may begin before the token of the one before has come back, so that the device need not wait for
+    /// the host. Changes no token; without it, it can be measured what that gains.
+    pub ahead: bool,
 }
 
 /// Continues token sequences with a model, one after another.
@@ -29,11 +34,11 @@ pub struct Engine<M: LanguageModel = Decoder> {
     pub(crate) model: M,
     pub(crate) config: EngineConfig,
     /// Taken out while a step runs, so that a failed or abandoned step leaves no half-written cache behind.
-    pub(crate) kept: Option<Kept<M::Cache>>,
+    pub(crate) kept: Option<Kept<M>>,
     active: Option<Sequence>,
     queue: VecDeque<Sequence>,
-    /// Endings that no step has reported yet.
-    cancelled: Vec<Event>,
+    /// Endings, and what came with them, that no step has reported yet.
+    unreported: Vec<Event>,
     next_id: u64,
 }
 
@@ -46,8 +51,8 @@ impl<M: LanguageModel> Engine<M> {
         at_least_one("prefill_chunk_tokens", config.prefill_chunk_tokens)?;
         check_context(config, &model)?;
         let kept = Some(empty(&model, config));
-        let (queue, cancelled) = (VecDeque::new(), Vec::new());
-        Ok(Self { model, config, kept, active: None, queue, cancelled, next_id: 0 })
+        let (queue, unreported) = (VecDeque::new(), Vec::new());
+        Ok(Self { model, config, kept, active: None, queue, unreported, next_id: 0 })
     }
 
     /// Queues a request; requests run in the order they came.
@@ -68,7 +73,7 @@ impl<M: LanguageModel> Engine<M> {
     pub fn cancel(&mut self, id: SequenceId) {
         let sequences = self.active.iter().chain(&self.queue);
         let ended = sequences.filter(|s| s.id == id).map(|s| s.finished(FinishReason::Cancelled));
-        self.cancelled.extend(ended);
+        self.unreported.extend(ended);
         self.active.take_if(|s| s.id == id);
         self.queue.retain(|s| s.id != id);
     }
@@ -76,15 +81,16 @@ impl<M: LanguageModel> Engine<M> {
     /// Runs one prefill chunk or one decode step and says what happened. Empty means idle.
     ///
     /// Every step waits for the device once, so progress is real and a cancelled prompt stops at its next chunk. A step
-    /// that gives a token brings back eight bytes: its id and its log-probability.
+    /// that gives a token brings back eight bytes: its id and its log-probability. The device may have begun with the next
+    /// step by then; where that turns out not to be wanted, the last step of a sequence waits for it too.
     /// Dropping the future loses at most the cache.
     ///
     /// # Errors
     /// [`EngineError::Sequence`] where the running sequence failed; it is dropped, and the next step goes on with the
     /// queue. [`EngineError::DeviceLost`] where the device is gone; nothing is dropped.
     pub async fn step(&mut self) -> Result<Vec<Event>, EngineError> {
-        if !self.cancelled.is_empty() {
-            return Ok(std::mem::take(&mut self.cancelled));
+        if !self.unreported.is_empty() {
+            return Ok(self.report().await);
         }
         if self.active.is_none() {
             self.active = self.queue.pop_front();
@@ -93,14 +99,32 @@ impl<M: LanguageModel> Engine<M> {
             return Ok(Vec::new());
         };
         let id = sequence.id;
-        let result = advance(&self.model, self.config, &mut self.kept, sequence).await;
-        if let Err(ComputeError::Device(OpsError::Lost { reason })) = result {
-            return Err(EngineError::DeviceLost { reason });
+        match advance(&self.model, self.config, &mut self.kept, sequence).await {
+            Ok(events) if goes_on(&events) => Ok(events),
+            Ok(events) => {
+                self.active = None;
+                self.unreported = events;
+                Ok(self.report().await)
+            }
+            Err(ComputeError::Device(OpsError::Lost { reason })) => Err(EngineError::DeviceLost { reason }),
+            Err(source) => {
+                self.active = None;
+                Err(EngineError::Sequence { id, source })
+            }
         }
-        if !result.as_ref().is_ok_and(|events| goes_on(events)) {
-            self.active = None;
+    }
+
+    /// What no step has reported yet, once the device is done with what nobody wants any more.
+    async fn report(&mut self) -> Vec<Event> {
+        self.settle().await;
+        std::mem::take(&mut self.unreported)
+    }
+
+    /// Waits for a step that was begun ahead and is not wanted. Where it failed, whoever needs the device next is told.
+    pub(crate) async fn settle(&mut self) {
+        if let Some(mut kept) = self.kept.take() {
+            self.kept = kept.settle(&self.model).await.is_ok().then_some(kept);
         }
-        result.map_err(|source| EngineError::Sequence { id, source })
     }
 
     /// Goes on with another copy of the model, on another device, after [`EngineError::DeviceLost`]. Queue and running
@@ -145,43 +169,51 @@ impl<M: LanguageModel> Engine<M> {
 async fn advance<M: LanguageModel>(
     model: &M,
     config: EngineConfig,
-    slot: &mut Option<Kept<M::Cache>>,
+    slot: &mut Option<Kept<M>>,
     sequence: &mut Sequence,
 ) -> Result<Vec<Event>, ComputeError> {
-    let (mut kept, start) = aligned(model, config, slot.take(), sequence.tokens());
-    let n_tokens = sequence.tokens().len();
-    let end = n_tokens.min(start + config.prefill_chunk_tokens);
-    let before = samara_ops::counts::read();
-    let tokens = &sequence.tokens()[start..end];
-    let picked = if end == n_tokens {
-        Some(kept.pick(model, tokens, &sequence.choice()).await?)
-    } else {
-        kept.append(model, tokens).await?;
-        None
-    };
+    let mut kept = slot.take().unwrap_or_else(|| empty(model, config));
+    let (span, begun) = begin(model, config, &mut kept, sequence).await?;
+    let next = sequence.choice_after_next(config.context_tokens).filter(|_| config.ahead && begun.picking.is_some());
+    if let Some(next) = next {
+        kept.run_ahead(model, next).await?;
+    }
+    let (picked, spent) = kept.finish(model, begun).await?;
     *slot = Some(kept);
-    let mut events: Vec<Event> = sequence.ran(start..end, samara_ops::counts::read() - before).into_iter().collect();
+    let position = span.end - 1;
+    let mut events: Vec<Event> = sequence.ran(span, spent).into_iter().collect();
     if let Some(picked) = picked {
-        let at = |source| ComputeError::Sample { position: end - 1, source };
+        let at = |source| ComputeError::Sample { position, source };
         events.push(sequence.push(picked.map_err(at)?));
         events.extend(sequence.ending(config.context_tokens));
     }
     Ok(events)
 }
 
-/// A cache that holds the first of `tokens`, all but the last at most, and how many.
-pub(crate) fn aligned<M: LanguageModel>(
+/// Begins with the tokens of `sequence` that the cache lacks, and says which; the step before may have done so.
+async fn begin<M: LanguageModel>(
     model: &M,
     config: EngineConfig,
-    kept: Option<Kept<M::Cache>>,
-    tokens: &[u32],
-) -> (Kept<M::Cache>, usize) {
-    let mut kept = kept.unwrap_or_else(|| empty(model, config));
-    let n_held = kept.align(tokens);
-    (kept, n_held)
+    kept: &mut Kept<M>,
+    sequence: &Sequence,
+) -> Result<(Range<usize>, Begun<M::Picking>), ComputeError> {
+    let (tokens, choice) = (sequence.tokens(), sequence.choice());
+    let n_tokens = tokens.len();
+    if let Some(begun) = kept.take_ahead(tokens, &choice) {
+        return Ok((n_tokens - 1..n_tokens, begun));
+    }
+    kept.settle(model).await?;
+    let start = kept.align(tokens);
+    let end = n_tokens.min(start + config.prefill_chunk_tokens);
+    let begun = if end == n_tokens {
+        kept.pick(model, &tokens[start..end], &choice).await?
+    } else {
+        kept.append(model, &tokens[start..end]).await?
+    };
+    Ok((start..end, begun))
 }
 
-fn empty<M: LanguageModel>(model: &M, config: EngineConfig) -> Kept<M::Cache> {
+pub(crate) fn empty<M: LanguageModel>(model: &M, config: EngineConfig) -> Kept<M> {
     Kept::new(model.new_cache(config.context_tokens, config.prefill_chunk_tokens, config.kv))
 }
 

@@ -2,7 +2,7 @@
 
 use samara_ops::{check_finite, log_prob};
 
-use crate::engine::aligned;
+use crate::engine::empty;
 use crate::request::check_ids;
 use crate::{ComputeError, Engine, EngineError, LanguageModel};
 
@@ -21,7 +21,9 @@ impl<M: LanguageModel> Engine<M> {
     /// gave no answer.
     pub async fn score(&mut self, ids: &[u32], mut on_row: impl FnMut(usize, &[f32])) -> Result<Vec<f64>, EngineError> {
         check_ids(ids, self.model.vocab_size(), self.config.context_tokens)?;
-        let (mut kept, _) = aligned(&self.model, self.config, self.kept.take(), &[]);
+        self.settle().await;
+        let mut kept = self.kept.take().unwrap_or_else(|| empty(&self.model, self.config));
+        kept.align(&[]);
         let mut log_probs = Vec::with_capacity(ids.len());
         let mut position = 0;
         for chunk in ids.chunks(self.score_chunk_tokens()) {

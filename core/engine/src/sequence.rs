@@ -29,9 +29,20 @@ impl Sequence {
 
     /// How the token after the last one is chosen.
     pub fn choice(&self) -> Choice {
+        self.choice_of(self.stats.generated_tokens)
+    }
+
+    /// How the token after that one is chosen, where there is certain to be room for it and the choice depends on no token.
+    pub fn choice_after_next(&self, context_tokens: usize) -> Option<Choice> {
+        let n_generated = self.stats.generated_tokens + 1;
+        let has_room = n_generated < self.request.max_tokens && self.tokens.len() + 1 < context_tokens;
+        let choice = self.choice_of(n_generated);
+        (has_room && choice.adjustments.is_empty()).then_some(choice)
+    }
+
+    fn choice_of(&self, token_idx: usize) -> Choice {
         let Request { sampling, logit_limit, .. } = &self.request;
-        let uniform = uniform(sampling.seed, self.stats.generated_tokens as u64);
-        choice(sampling, *logit_limit, &self.tokens, uniform)
+        choice(sampling, *logit_limit, &self.tokens, uniform(sampling.seed, token_idx as u64))
     }
 
     /// Goes on with a chosen token.

@@ -2,7 +2,7 @@
 
 use samara_ops::counts::Counts;
 
-/// Counts of one sequence.
+/// Counts of one sequence. A step that was begun ahead counts where its token is; one that was not wanted, nowhere.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Stats {
     /// Tokens of the prompt, the reused ones included.
@@ -45,6 +45,11 @@ impl Stats {
     /// Bytes read back in one decode step; 0 where none ran.
     pub fn readback_bytes_per_token(&self) -> f64 {
         self.per_decode_step(self.decode.readback_bytes)
+    }
+
+    /// How many of the decode steps were given to the device while the result of the one before was on its way, from 0 to 1.
+    pub fn ahead_per_token(&self) -> f64 {
+        self.per_decode_step(self.decode.ahead)
     }
 
     fn per_decode_step(&self, count: u64) -> f64 {

@@ -14,7 +14,7 @@ use samara_engine::{
 use toy::{Toy, VOCAB_SIZE};
 
 fn config(context_tokens: usize, prefill_chunk_tokens: usize) -> EngineConfig {
-    EngineConfig { context_tokens, prefill_chunk_tokens, kv: KvFormats::default() }
+    EngineConfig { context_tokens, prefill_chunk_tokens, kv: KvFormats::default(), ahead: true }
 }
 
 fn engine(toy: Toy, prefill_chunk_tokens: usize) -> Engine<Toy> {
@@ -109,6 +109,11 @@ fn prefill_reports_each_chunk_and_decode_runs_one_token_a_step() {
     assert!(matches!(step(&mut engine).unwrap()[..], [Event::Token { .. }, Event::Finished { .. }]));
     assert_eq!(step(&mut engine).unwrap(), []);
     assert_eq!(*engine.model().calls.borrow(), [4, 4, 3, 1, 1]);
+    assert_eq!(
+        engine.model().ahead.get(),
+        2,
+        "both decode steps were begun before the token of the one before was known"
+    );
 }
 
 #[test]
@@ -146,7 +151,8 @@ fn rewinding_into_an_earlier_prompt_changes_no_token() {
 #[test]
 fn a_lost_device_is_reported_and_a_new_model_goes_on_with_the_same_tokens() {
     let expected = fresh(request(&PROMPT, 12));
-    for n_answers in 0..12 {
+    // Two calls for each chunk and each token but the last: one that begins and one that waits.
+    for n_answers in 0..25 {
         let mut engine = engine(Toy { answers: Some(n_answers).into(), ..Toy::default() }, 8);
         let id = engine.submit(request(&PROMPT, 12)).unwrap();
         let mut events = Vec::new();
@@ -161,6 +167,61 @@ fn a_lost_device_is_reported_and_a_new_model_goes_on_with_the_same_tokens() {
         engine.replace_model(Toy::default()).unwrap();
         events.extend(drain(&mut engine));
         assert_eq!(tokens(&events, id), expected, "lost after {n_answers} answers");
+    }
+}
+
+/// Whether a step is begun before the token of the one before is known may show in nothing but time.
+#[test]
+fn running_ahead_changes_no_event() {
+    let penalised = Sampling { repetition_penalty: 1.3, ..request(&PROMPT, 1).sampling };
+    let biased = Sampling { logit_bias: vec![(3, 2.0)], ..Sampling::default() };
+    for sampling in [Sampling::default(), request(&PROMPT, 1).sampling, penalised, biased] {
+        for n_tokens in [1, 2, 3, 12, 99] {
+            let events = |ahead| {
+                let config = EngineConfig { ahead, ..config(40, 4) };
+                let mut engine = Engine::new(Toy::default(), config).unwrap();
+                engine.submit(Request { sampling: sampling.clone(), ..request(&PROMPT, n_tokens) }).unwrap();
+                (drain(&mut engine), engine.model().ahead.get(), engine.model().on_their_way.get())
+            };
+            let (expected, none, _) = events(false);
+            let (found, n_ahead, n_left) = events(true);
+            assert_eq!(found, expected);
+            let can = sampling.logit_bias.is_empty() && sampling.repetition_penalty == 1.0;
+            let n_decode_steps = n_tokens.min(29) - 1;
+            assert_eq!((none, n_ahead, n_left), (0, if can { n_decode_steps } else { 0 }, 0));
+        }
+    }
+}
+
+/// A stop id is not foreseen: the step after it is waited for and its row kept, because it is true.
+#[test]
+fn a_step_ahead_of_an_ending_is_reused_and_left_to_nobody() {
+    let all = fresh(request(&PROMPT, 12));
+    let last = all[4];
+    let first = all.iter().position(|id| *id == last).unwrap();
+    let mut engine = engine(Toy::default(), 8);
+    let stop = Request { stop_ids: vec![last], ..request(&PROMPT, 12) };
+    let (answer, reason, _) = run(&mut engine, stop);
+    assert_eq!((&answer[..], reason, engine.model().on_their_way.get()), (&all[..=first], FinishReason::Stop, 0));
+    let next = [&PROMPT, &answer[..], &[7, 7]].concat();
+    let (ids, _, stats) = run(&mut engine, request(&next, 6));
+    assert_eq!(ids, fresh(request(&next, 6)));
+    assert_eq!(stats.cached_tokens, PROMPT.len() + answer.len(), "the stop id was run as well");
+}
+
+#[test]
+fn cancelling_leaves_no_step_on_its_way() {
+    for n_steps in 1..6 {
+        let mut engine = engine(Toy::default(), 64);
+        let id = engine.submit(request(&PROMPT, 9)).unwrap();
+        let events: Vec<Event> = (0..n_steps).flat_map(|_| step(&mut engine).unwrap()).collect();
+        assert_eq!(engine.model().on_their_way.get(), 1);
+        engine.cancel(id);
+        assert!(matches!(step(&mut engine).unwrap()[..], [Event::Finished { reason: FinishReason::Cancelled, .. }]));
+        assert_eq!(engine.model().on_their_way.get(), 0);
+        assert_eq!(tokens(&events, id), fresh(request(&PROMPT, 9))[..n_steps]);
+        let edited = [&PROMPT, &tokens(&events, id)[..n_steps - 1], &[2]].concat();
+        assert_eq!(run(&mut engine, request(&edited, 6)).0, fresh(request(&edited, 6)));
     }
 }
 
@@ -306,6 +367,7 @@ fn broken_logits_end_their_sequence_and_no_other() {
     let error = step(&mut engine).unwrap_err();
     let EngineError::Sequence { id, source: ComputeError::Sample { position, .. } } = error else { panic!("{error}") };
     assert_eq!((id, position), (bad, 2));
+    assert_eq!(engine.model().on_their_way.get(), 0, "nor is the step after it left on its way");
     assert_eq!(ending(&drain(&mut engine), good).0, FinishReason::Length);
 }
 

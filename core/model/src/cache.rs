@@ -203,6 +203,16 @@ mod tests {
     }
 
     #[test]
+    fn a_token_more_than_a_chunk_can_be_taken_back() {
+        for (window, chunk) in [(8, 3), (8, 1), (1, 1)] {
+            let mut ledger = Ledger { len: 0, oldest: 0, ring: window + chunk, window };
+            ledger.append(40);
+            let n_taken_back = (0..40).filter(|n| ledger.can_rewind(40 - n)).max();
+            assert_eq!(n_taken_back, Some(chunk + 1), "window {window}, chunk {chunk}");
+        }
+    }
+
+    #[test]
     fn what_a_ring_overwrote_stays_lost_after_a_rewind() {
         let mut ledger = ledger(20);
         assert!(ledger.rewind(17));

@@ -201,25 +201,41 @@ impl Decoder {
     }
 
     /// Appends tokens to the cache as [`Decoder::forward`] does and chooses the one after them; for
-    /// [`samara_ops::read_picked`].
+    /// [`samara_ops::Picking`].
     ///
     /// Single tokens that are chosen alike, one after another, become a recorded list of launches.
     pub fn pick(&self, tokens: &[u32], cache: &mut KvCache, choice: &Choice) -> Tensor<1, Int> {
         let adjustments = Adjustments::upload(&choice.adjustments, &self.device);
         cache.begin(tokens, choice.uniform());
         let picked = match tokens {
-            [_] if adjustments.is_none() => self.step(cache, choice),
+            [_] if adjustments.is_none() => self.step(tokens, cache, choice),
             _ => self.picked(cache, adjustments.as_ref(), choice),
         };
         cache.end(tokens.len());
         picked
     }
 
-    fn step(&self, cache: &mut KvCache, choice: &Choice) -> Tensor<1, Int> {
+    /// Appends the token that the last [`Decoder::pick`] or this has just chosen, before anybody knows it, and chooses the
+    /// one after it; likewise for [`samara_ops::Picking`]. Nothing else may have used the cache since.
+    ///
+    /// `None`, and nothing was done, where no step that chooses like this has been recorded.
+    pub fn pick_next(&self, cache: &mut KvCache, choice: &Choice) -> Option<Tensor<1, Int>> {
+        let position = cache.len();
+        let recording = cache.replay.find(choice)?;
+        cache.step.follow(position, choice.uniform());
+        let picked = recording.replay();
+        cache.end(1);
+        Some(picked)
+    }
+
+    fn step(&self, tokens: &[u32], cache: &mut KvCache, choice: &Choice) -> Tensor<1, Int> {
         if cache.replay.is_due(choice) {
             let recording = ops::record(&self.device, || self.picked(cache, None, choice));
             cache.replay.keep(choice, recording);
+            // The rehearsal has left the token that it chose in the place of this one.
+            cache.begin(tokens, choice.uniform());
         }
+        cache.replay.note(choice);
         match cache.replay.find(choice) {
             Some(recording) => recording.replay(),
             None => self.picked(cache, None, choice),
@@ -228,7 +244,7 @@ impl Decoder {
 
     fn picked(&self, cache: &mut KvCache, adjustments: Option<&Adjustments>, choice: &Choice) -> Tensor<1, Int> {
         let logits = self.logits(cache, Want::Last);
-        ops::pick(&logits, adjustments, &cache.step, choice)
+        ops::pick(&logits, adjustments, &mut cache.step, choice)
     }
 
     fn logits(&self, cache: &mut KvCache, want: Want) -> Tensor<2> {

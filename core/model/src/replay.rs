@@ -30,8 +30,8 @@ impl Replay {
         *self = recording.map_or(Self::Never, |recording| Self::Recorded(choice.clone(), recording));
     }
 
-    /// The recorded step that chooses like `choice`; where there is none, this one is noted.
-    pub fn find(&mut self, choice: &Choice) -> Option<&Recording> {
+    /// Notes that a step chooses like `choice`.
+    pub fn note(&mut self, choice: &Choice) {
         let is_other = match self {
             Self::Nothing => true,
             Self::Seen(seen) | Self::Recorded(seen, _) => !seen.is_like(choice),
@@ -40,8 +40,12 @@ impl Replay {
         if is_other {
             *self = Self::Seen(choice.clone());
         }
+    }
+
+    /// The recorded step that chooses like `choice`.
+    pub fn find(&self, choice: &Choice) -> Option<&Recording> {
         match self {
-            Self::Recorded(_, recording) => Some(recording),
+            Self::Recorded(seen, recording) if seen.is_like(choice) => Some(recording),
             _ => None,
         }
     }

@@ -24,6 +24,8 @@ pub struct Counts {
     pub readbacks: u64,
     /// Bytes brought back by those waits.
     pub readback_bytes: u64,
+    /// Readbacks asked for while an earlier one was still on its way: the device had work before its results were seen.
+    pub ahead: u64,
 }
 
 /// How many launches the runtime gathers before it submits them by itself: more than a decode step of 50 layers has.
@@ -35,6 +37,7 @@ pub(crate) const LAUNCHES_PER_SUBMIT: usize = 512;
 thread_local! {
     static COUNTS: Cell<Counts> = const { Cell::new(Counts::NONE) };
     static GATHERED: Cell<usize> = const { Cell::new(0) };
+    static ON_THEIR_WAY: Cell<usize> = const { Cell::new(0) };
     static LARGEST: Cell<usize> = const { Cell::new(0) };
     static PIPELINES: RefCell<BTreeSet<(&'static str, &'static str)>> = const { RefCell::new(BTreeSet::new()) };
 }
@@ -98,9 +101,33 @@ pub(crate) fn uploaded() {
     }
 }
 
+/// A readback that is asked for and waited for at once.
 pub(crate) fn read_back(n_bytes: u64) {
-    add(Counts { readbacks: 1, readback_bytes: n_bytes, ..Counts::NONE });
+    reading().arrived(n_bytes);
+}
+
+/// A readback that is asked for: its copy closes what was gathered.
+pub(crate) fn reading() -> OnItsWay {
     submitted();
+    let n_earlier = ON_THEIR_WAY.replace(ON_THEIR_WAY.get() + 1);
+    add(Counts { ahead: u64::from(n_earlier > 0), ..Counts::NONE });
+    OnItsWay
+}
+
+/// A readback that is on its way until this is dropped.
+pub(crate) struct OnItsWay;
+
+impl OnItsWay {
+    /// Counts what was waited for.
+    pub fn arrived(&self, n_bytes: u64) {
+        add(Counts { readbacks: 1, readback_bytes: n_bytes, ..Counts::NONE });
+    }
+}
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        ON_THEIR_WAY.set(ON_THEIR_WAY.get().saturating_sub(1));
+    }
 }
 
 fn submitted() {
@@ -113,8 +140,16 @@ fn add(more: Counts) {
 }
 
 impl Counts {
-    const NONE: Self =
-        Self { launches: 0, bind_groups: 0, allocations: 0, submits: 0, uploads: 0, readbacks: 0, readback_bytes: 0 };
+    const NONE: Self = Self {
+        launches: 0,
+        bind_groups: 0,
+        allocations: 0,
+        submits: 0,
+        uploads: 0,
+        readbacks: 0,
+        readback_bytes: 0,
+        ahead: 0,
+    };
 }
 
 impl Add for Counts {
@@ -129,6 +164,7 @@ impl Add for Counts {
             uploads: self.uploads + more.uploads,
             readbacks: self.readbacks + more.readbacks,
             readback_bytes: self.readback_bytes + more.readback_bytes,
+            ahead: self.ahead + more.ahead,
         }
     }
 }
@@ -146,6 +182,7 @@ impl Sub for Counts {
             uploads: self.uploads.saturating_sub(earlier.uploads),
             readbacks: self.readbacks.saturating_sub(earlier.readbacks),
             readback_bytes: self.readback_bytes.saturating_sub(earlier.readback_bytes),
+            ahead: self.ahead.saturating_sub(earlier.ahead),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::error::SampleError;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::pick::{Picked, packs};
 use crate::run::{empty_int, float, into_int, run};
+use crate::step::{HEADER_WORDS, Step};
 use burn::tensor::{Int, Tensor};
 use samara_shaders::{GREEDY_SCALAR, GREEDY_VEC4, GreedyParams};
 
@@ -14,20 +15,23 @@ struct Greedy {
     n_logits: u32,
 }
 
-/// The token below `limit` whose `adjusted` logit is highest, the lower of equals; for [`crate::read_picked`].
+/// The token below `limit` whose `adjusted` logit is highest, the lower of equals; for [`crate::Picking`].
 ///
-/// Its log-probability is the model's own, under the softmax of the whole row of `logits`.
+/// Its log-probability is the model's own, under the softmax of the whole row of `logits`. `step` gets it as its first id.
 ///
 /// # Shapes
 /// - logits, adjusted `[1, V]`
 /// - result `[2]`
-pub fn greedy(logits: &Tensor<2>, adjusted: &Tensor<2>, limit: usize) -> Tensor<1, Int> {
+pub fn greedy(logits: &Tensor<2>, adjusted: &Tensor<2>, limit: usize, step: &mut Step) -> Tensor<1, Int> {
     let n_logits = logits.dims()[1];
     assert_eq!(logits.dims(), adjusted.dims(), "greedy: two forms of one row");
     let params = GreedyParams { n_packs: packs(n_logits), limit: limit.min(n_logits) as u32 };
     let picked = empty_int([2], &logits.device());
     let operation = Greedy { params, n_logits: n_logits as u32 };
-    run(operation, vec![float(logits), float(adjusted)], vec![into_int(picked)]).int()
+    let mut written = run(operation, vec![float(logits), float(adjusted)], vec![into_int(picked), step.take()]);
+    let picked = written.int();
+    step.put_back(written.int());
+    picked
 }
 
 /// The log-probability of `token` under the softmax of `logits` `[V]`, summed in f64. NaN where `token >= V`.
@@ -61,6 +65,7 @@ impl Operation for Greedy {
     fn reference(&self, inputs: &[Host<'_>], outputs: &mut [HostMut<'_>]) {
         let picked = likeliest(inputs[0].f32(), inputs[1].f32(), self.params.limit as usize);
         outputs[0].u32().copy_from_slice(&Picked::words(picked));
+        outputs[1].u32()[HEADER_WORDS] = picked.map_or(0, |picked| picked.token);
     }
 
     fn launch(&self) -> Launch {

@@ -73,7 +73,7 @@ pub use norm::{Norm, NormKind, add_norm, norm, norm_add};
 pub use operation::{Host, HostMut, Launch, Operation};
 pub use peak::{held_bytes, peak_bytes};
 pub use penalise::{Adjustment, Adjustments, penalise};
-pub use pick::{Choice, Picked, pick, pick_on_host, read_picked};
+pub use pick::{Choice, Picked, Picking, pick, pick_on_host};
 pub use qk_norm_rope::{HeadShape, LayerCache, QkNorm, QkSpec, RopeTable, qk_norm_rope};
 pub use readback::{last_row, read_f32};
 pub use row_lengths::row_lengths;

@@ -10,15 +10,17 @@ use crate::weight::{Rows, Weight, rows};
 pub(crate) use backward::linear_gradients;
 use burn::tensor::Tensor;
 use samara_shaders::{
-    Format, Kernel, MATMUL, MATMUL_LANES, MATMUL_TILE, MATVEC, MATVEC_LANES, MATVEC_TILE, MatvecParams,
+    Format, Kernel, MATMUL, MATMUL_LANES, MATMUL_TILE, MATMUL_WIDE, MATVEC, MATVEC_LANES, MATVEC_TILE, MatvecParams,
 };
 
 /// Up to this many tokens each read the weights for themselves.
 const MATVEC_TOKENS: u32 = 4;
 /// Rows of the weight that one workgroup of `matvec` takes.
 const MATVEC_ROWS: u32 = 8;
-/// Edge of the square tile of `matmul`.
-const MATMUL_TILE_EDGE: u32 = 32;
+/// Edges of the square tiles of `matmul` and `matmul_wide`.
+const MATMUL_EDGES: [u32; 2] = [32, 64];
+/// Workgroups of 64 invocations that occupy a GPU.
+const ENOUGH_TILES: u64 = 128;
 /// Rows that an invocation of `matvec_tile` takes, and how many invocations a workgroup has.
 pub(crate) const MATVEC_TILE_ROWS: u32 = 8;
 pub(crate) const MATVEC_TILES_PER_GROUP: u64 = 16;
@@ -89,7 +91,15 @@ impl Operation for Linear {
         let of = |kernels: &[&'static Kernel]| kernels[self.format as usize];
         let (kernel, groups) = match (self.kernels.of(task), n_tokens) {
             (Family::Workgroup, ..=MATVEC_TOKENS) => (of(&MATVEC), tiles(1, MATVEC_ROWS)),
-            (Family::Workgroup, _) => (of(&MATMUL), tiles(MATMUL_TILE_EDGE, MATMUL_TILE_EDGE)),
+            (Family::Workgroup, _) => {
+                let [small, wide] = MATMUL_EDGES.map(|edge| tiles(edge, edge));
+                // Where there are enough of them for a GPU, and few results past the end, large tiles read less.
+                if wide >= ENOUGH_TILES && 16 * wide <= 5 * small {
+                    (of(&MATMUL_WIDE), wide)
+                } else {
+                    (of(&MATMUL), small)
+                }
+            }
             (Family::Invocation, 1) => (of(&MATVEC_TILE), tiles(1, MATVEC_TILE_ROWS).div_ceil(MATVEC_TILES_PER_GROUP)),
             (Family::Invocation, _) => {
                 (of(&MATMUL_TILE), tiles(MATMUL_TILE_TOKENS, MATMUL_TILE_ROWS).div_ceil(MATMUL_TILES_PER_GROUP))
@@ -101,7 +111,7 @@ impl Operation for Linear {
     }
 
     fn gradients(&self) -> Vec<Gradient> {
-        backward::gradients(self.format, self.params)
+        backward::gradients(self.format, self.kernels, self.params)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use crate::OpsError;
 use crate::error::SampleError;
+use crate::faults::Faults;
 use crate::greedy::{greedy, likeliest};
 use crate::penalise::{Adjustment, Adjustments, adjust, penalise};
-use crate::readback::read_u32;
+use crate::readback::Reading;
 use crate::sample::{Draw, drawn, sample};
 use crate::step::Step;
 use burn::tensor::{Int, Tensor};
@@ -35,26 +36,37 @@ const NOT_FINITE: u32 = u32::MAX;
 const NOTHING_LEFT: u32 = u32::MAX - 1;
 
 /// Launches a choice. `adjustments` are those of `choice`, uploaded before the forward pass that gave `logits`; `step` is
-/// that of the pass and was set with the choice's draw.
+/// that of the pass and was set with the choice's draw; it gets the token as its first id, for a [`Step::follow`].
 ///
 /// # Shapes
 /// - logits `[1, V]`
-/// - result `[2]`, for [`read_picked`]
-pub fn pick(logits: &Tensor<2>, adjustments: Option<&Adjustments>, step: &Step, choice: &Choice) -> Tensor<1, Int> {
+/// - result `[2]`, for [`Picking`]
+pub fn pick(logits: &Tensor<2>, adjustments: Option<&Adjustments>, step: &mut Step, choice: &Choice) -> Tensor<1, Int> {
     let adjusted = adjustments.map_or_else(|| logits.clone(), |list| penalise(logits, list));
-    let likeliest = greedy(logits, &adjusted, choice.limit);
+    let likeliest = greedy(logits, &adjusted, choice.limit, step);
     match &choice.draw {
         Some(draw) => sample(logits, &adjusted, &likeliest, step, choice.limit, draw),
         None => likeliest,
     }
 }
 
-/// Waits for a choice: eight bytes.
-///
-/// # Errors
-/// The device gave no answer, or no token could be chosen from what it computed.
-pub async fn read_picked(picked: Tensor<1, Int>) -> Result<Result<Picked, SampleError>, OpsError> {
-    Ok(Picked::from_words(&read_u32(picked).await?))
+/// A choice on its way to the host: eight bytes.
+#[derive(Debug)]
+pub struct Picking(Reading);
+
+impl Picking {
+    /// Asks for what [`pick`] gave, as it is before anything that is launched later.
+    pub fn begin(picked: Tensor<1, Int>, faults: &Faults) -> Self {
+        Self(Reading::begin(picked, faults))
+    }
+
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// The device gave no answer, or no token could be chosen from what it computed.
+    pub async fn wait(self) -> Result<Result<Picked, SampleError>, OpsError> {
+        Ok(Picked::from_words(&self.0.wait().await?))
+    }
 }
 
 /// [`pick`] on a row in host memory: the same rules, in f64.

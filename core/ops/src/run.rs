@@ -10,8 +10,10 @@ mod autodiff;
 mod flex;
 
 use crate::counts;
+use crate::error::OpsError;
 use crate::operation::{Launch, Operation};
 use crate::peak;
+use crate::readback::failed;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, ExtensionType, backend_extension};
 use burn::tensor::{DType, Device, Int, Tensor};
@@ -25,7 +27,10 @@ use cubecl_ir::settings::Dim3;
 use cubecl_server::kernel::{CubeKernel, KernelDefinition, KernelMetadata, PrecompiledSource};
 use cubecl_server::server::{KernelArguments, MetadataBindingInfo};
 use samara_shaders::Kernel;
+use std::future::ready;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 /// A buffer of an operation.
 #[derive(ExtensionType)]
@@ -85,9 +90,15 @@ pub trait Run: Backend {
     /// Runs `operation`; its output buffers are written in place and come back with the rest.
     fn run(#[extension_type] slots: Slots<Self>, operation: Arc<dyn Operation>) -> Slots<Self>;
 
-    /// Overwrites the first words of `target` in place.
+    /// Overwrites the first words of `target` in place, and no others.
     fn write_words(target: IntTensor<Self>, words: Vec<u32>) -> IntTensor<Self>;
+
+    /// Asks for the words of `source` as they are before anything that is given to the device later.
+    fn read_words(source: IntTensor<Self>) -> Words;
 }
+
+/// Words on their way from a device.
+pub type Words = Pin<Box<dyn Future<Output = Result<Vec<u32>, OpsError>>>>;
 
 /// A buffer as operations hold it, before it is handed to a backend.
 pub type Buffer = Slot<Dispatch>;
@@ -161,6 +172,11 @@ pub(crate) fn write_words(target: Tensor<1, Int>, words: Vec<u32>) -> Tensor<1, 
     Tensor::from_dispatch(<Dispatch as Run>::write_words(target.into_dispatch(), words))
 }
 
+/// Asks for the words of a device buffer; they come without anybody waiting.
+pub(crate) fn read_words(source: Tensor<1, Int>) -> Words {
+    <Dispatch as Run>::read_words(source.into_dispatch())
+}
+
 impl<B: Backend> Slots<B> {
     fn gather(mut slots: impl Iterator<Item = Slot<B>>) -> Self {
         let mut next = || slots.next().unwrap_or(Slot::Empty);
@@ -196,9 +212,26 @@ impl Run for CubeBackend {
 
     fn write_words(target: IntTensor<Self>, words: Vec<u32>) -> IntTensor<Self> {
         let bytes = bytemuck::cast_slice(&words).to_vec();
-        target.client.write(&target.handle, cubecl::bytes::Bytes::from_bytes_vec(bytes));
+        let rest = target.handle.size_in_used() - bytes.len() as u64;
+        let first = target.handle.clone().offset_end(rest);
+        target.client.write(&first, cubecl::bytes::Bytes::from_bytes_vec(bytes));
         counts::uploaded();
         target
+    }
+
+    fn read_words(source: IntTensor<Self>) -> Words {
+        let (shape, strides) = (source.meta.shape().clone(), source.meta.strides().clone());
+        let descriptor = source.handle.copy_descriptor(shape, strides, size_of::<u32>());
+        let client = source.client;
+        let mut words: Words = Box::pin(async move {
+            let bytes = client.read_one_tensor_async(descriptor).await.map_err(failed)?;
+            Ok(bytemuck::pod_collect_to_vec(&bytes))
+        });
+        // The runtime is asked at the first poll.
+        match words.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(known) => Box::pin(ready(known)),
+            Poll::Pending => words,
+        }
     }
 }
 

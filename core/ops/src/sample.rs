@@ -7,7 +7,7 @@ use crate::greedy::log_prob;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::pick::{Picked, packs};
 use crate::run::{empty_int, float, int, into_int, run};
-use crate::step::Step;
+use crate::step::{DRAW_WORD, HEADER_WORDS, Step};
 use burn::tensor::{Int, Tensor};
 use samara_shaders::{SAMPLE_SCALAR, SAMPLE_VEC4, SampleParams};
 
@@ -35,9 +35,9 @@ struct Sample {
     n_logits: usize,
 }
 
-/// A token below `limit` drawn from `softmax(adjusted / temperature)`; for [`crate::read_picked`].
+/// A token below `limit` drawn from `softmax(adjusted / temperature)`; for [`crate::Picking`].
 ///
-/// `step` brings the draw. `likeliest` is what [`crate::greedy`] gave for the same rows; where that is an error, so is this. The log-probability
+/// `step` brings the draw and gets the token as its first id. `likeliest` is what [`crate::greedy`] gave for the same rows; where that is an error, so is this. The log-probability
 /// is the model's own, under the softmax of the whole row of `logits`.
 ///
 /// # Shapes
@@ -47,7 +47,7 @@ pub fn sample(
     logits: &Tensor<2>,
     adjusted: &Tensor<2>,
     likeliest: &Tensor<1, Int>,
-    step: &Step,
+    step: &mut Step,
     limit: usize,
     draw: &Draw,
 ) -> Tensor<1, Int> {
@@ -55,7 +55,11 @@ pub fn sample(
     assert_eq!(logits.dims(), adjusted.dims(), "sample: two forms of one row");
     let operation = Sample { draw: *draw, limit: limit.min(n_logits), n_logits };
     let picked = empty_int([2], &logits.device());
-    run(operation, vec![float(logits), float(adjusted), int(likeliest), step.buffer()], vec![into_int(picked)]).int()
+    let inputs = vec![float(logits), float(adjusted), int(likeliest)];
+    let mut written = run(operation, inputs, vec![into_int(picked), step.take()]);
+    let picked = written.int();
+    step.put_back(written.int());
+    picked
 }
 
 /// [`sample`] on a row in host memory.
@@ -82,10 +86,11 @@ impl Sample {
 impl Operation for Sample {
     fn reference(&self, inputs: &[Host<'_>], outputs: &mut [HostMut<'_>]) {
         let (logits, adjusted, likeliest) = (inputs[0].f32(), inputs[1].f32(), inputs[2].u32());
-        let draw = Draw { uniform: f64::from(f32::from_bits(inputs[3].u32()[2])), ..self.draw };
+        let draw = Draw { uniform: f64::from(f32::from_bits(outputs[1].u32()[DRAW_WORD])), ..self.draw };
         let picked: Result<Picked, SampleError> =
             Picked::from_words(likeliest).map(|likeliest| drawn(logits, adjusted, likeliest, self.limit, &draw));
         outputs[0].u32().copy_from_slice(&Picked::words(picked));
+        outputs[1].u32()[HEADER_WORDS] = picked.map_or(0, |picked| picked.token);
     }
 
     fn launch(&self) -> Launch {

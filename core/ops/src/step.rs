@@ -1,6 +1,7 @@
 //! The fixed device buffer that tells a forward pass where it is: position and token ids.
 //!
-//! Kernels read it instead of getting new arguments, so one decode step is launch for launch the same as the next.
+//! Kernels read it instead of getting new arguments, so one decode step is launch for launch the same as the next. The
+//! choice that ends a pass leaves its token here, so the next pass can follow before the host knows it.
 
 use crate::error::OpsError;
 use crate::readback::read_u32;
@@ -9,6 +10,8 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 /// Words before the ids: position, number of tokens, the bits of a draw, and one that keeps the ids aligned.
 pub(crate) const HEADER_WORDS: usize = 4;
+/// Where among them the draw is.
+pub(crate) const DRAW_WORD: usize = 2;
 
 /// Position and token ids of the tokens being computed, and where the draw after them falls, in device memory:
 /// `[position, T, bits of the draw, 0, ids..]`.
@@ -35,9 +38,19 @@ impl Step {
     /// If there are more than `max_tokens`.
     pub fn set(&mut self, position: usize, tokens: &[u32], uniform: f32) {
         assert!(tokens.len() <= self.max_tokens, "{} tokens in a step of {}", tokens.len(), self.max_tokens);
-        let mut words = vec![position as u32, tokens.len() as u32, uniform.to_bits(), 0];
-        words.extend_from_slice(tokens);
-        self.n_tokens = tokens.len();
+        self.write(position, tokens.len(), uniform, tokens);
+    }
+
+    /// Moves to the one token that the choice after the last pass left here, which the host need not know, at `position`;
+    /// otherwise as [`Step::set`].
+    pub fn follow(&mut self, position: usize, uniform: f32) {
+        self.write(position, 1, uniform, &[]);
+    }
+
+    fn write(&mut self, position: usize, n_tokens: usize, uniform: f32, ids: &[u32]) {
+        let mut words = vec![position as u32, n_tokens as u32, uniform.to_bits(), 0];
+        words.extend_from_slice(ids);
+        self.n_tokens = n_tokens;
         self.buffer = self.buffer.take().map(|buffer| run::write_words(buffer, words));
     }
 
@@ -69,5 +82,14 @@ impl Step {
 
     pub(crate) fn buffer(&self) -> run::Buffer {
         self.buffer.as_ref().map_or(run::Buffer::Empty, run::int)
+    }
+
+    /// The buffer, given away so that a choice can be written without a copy.
+    pub(crate) fn take(&mut self) -> run::Buffer {
+        self.buffer.take().map_or(run::Buffer::Empty, run::into_int)
+    }
+
+    pub(crate) fn put_back(&mut self, buffer: Tensor<1, Int>) {
+        self.buffer = Some(buffer);
     }
 }

@@ -80,6 +80,8 @@ fn linear_matches_its_reference() {
         (5, 7, 5, 5),
         (33, 50, 35, 35),
         (70, 128, 65, 40),
+        // Enough for large tiles, the last ones short.
+        (190, 33, 2750, 2750),
     ];
     for family in pair.gpu.families() {
         pair.gpu.kernels = Kernels::all(family);

@@ -6,6 +6,7 @@
 
 mod pair;
 
+use burn::tensor::{Int, Tensor};
 use pair::{Pair, matrix, pair, poison, random};
 use samara_ops::device::OpenDevice;
 use samara_ops::*;
@@ -53,8 +54,12 @@ fn on_device(open: &OpenDevice, logits: &[f32], choice: &Choice) -> Result<Picke
     poison(&open.device, &[logits.len(), 2]);
     let adjustments = Adjustments::upload(&choice.adjustments, &open.device);
     let logits = matrix(logits, 1, &open.device);
-    let step = drawing_step(open, choice);
-    pollster::block_on(read_picked(pick(&logits, adjustments.as_ref(), &step, choice))).unwrap()
+    let mut step = drawing_step(open, choice);
+    read_picked(open, pick(&logits, adjustments.as_ref(), &mut step, choice))
+}
+
+fn read_picked(open: &OpenDevice, picked: Tensor<1, Int>) -> Result<Picked, SampleError> {
+    pollster::block_on(Picking::begin(picked, &open.faults).wait()).unwrap()
 }
 
 /// A step that brings the draw of `choice`.
@@ -278,10 +283,65 @@ fn a_choice_brings_eight_bytes_back() {
     let logits = matrix(&random(8, 1000, 1.0), 1, &pair.gpu.device);
     for (choice, launches) in cases {
         let adjustments = Adjustments::upload(&choice.adjustments, &pair.gpu.device);
-        let step = drawing_step(&pair.gpu, &choice);
+        let mut step = drawing_step(&pair.gpu, &choice);
         let before = counts::read();
-        pollster::block_on(read_picked(pick(&logits, adjustments.as_ref(), &step, &choice))).unwrap().unwrap();
+        read_picked(&pair.gpu, pick(&logits, adjustments.as_ref(), &mut step, &choice)).unwrap();
         let spent = counts::read() - before;
         assert_eq!((spent.launches, spent.readbacks, spent.readback_bytes), (launches, 1, 8), "{choice:?}");
+    }
+}
+
+/// Its buffer stays mapped until somebody takes what came. Used again before, it would be a fault of the device.
+#[test]
+fn a_choice_that_nobody_waits_for_harms_no_other() {
+    let Some(pair) = pair() else { return };
+    for open in [&pair.gpu, &pair.cpu] {
+        let logits = matrix(&random(9, 1000, 1.0), 1, &open.device);
+        let (choice, mut step) = (greedy_below(1000), Step::new(1, &open.device));
+        let mut pick = || pick(&logits, None, &mut step, &choice);
+        let expected = read_picked(open, pick());
+        for _ in 0..3 {
+            drop(Picking::begin(pick(), &open.faults));
+            assert_eq!(read_picked(open, pick()), expected);
+        }
+    }
+}
+
+/// A recording writes the same buffer each time; what was asked for before it runs again is what it held before.
+#[test]
+fn choices_that_are_waited_for_late_are_those_of_their_draws() {
+    let Some(pair) = pair() else { return };
+    let OpenDevice { device, faults, .. } = &pair.gpu;
+    let logits = matrix(&[0.0; 2], 1, device);
+    let choice = drawing(plain());
+    let mut step = drawing_step(&pair.gpu, &choice);
+    let recording = record(device, || pick(&logits, None, &mut step, &choice)).unwrap();
+    let pickings = [0.2, 0.8, 0.3, 0.7, 0.9].map(|uniform| {
+        step.follow(0, uniform);
+        Picking::begin(recording.replay(), faults)
+    });
+    let tokens = pickings.map(|picking| pollster::block_on(picking.wait()).unwrap().unwrap().token);
+    assert_eq!(tokens, [0, 1, 0, 1, 1]);
+}
+
+/// The next step's embedding looks it up; 0 where there is no token.
+#[test]
+fn a_choice_leaves_its_token_for_the_step_that_follows() {
+    let Some(pair) = pair() else { return };
+    let row = [0.0, 1.0, 2.0];
+    let drawn = || Some(Draw { top_k: 2, uniform: 0.1, ..plain() });
+    let (broken, never) = ([1.0, f32::NAN, 0.0], [NEVER; 3]);
+    let cases = [(row, None, 2), (row, drawn(), 1), (broken, None, 0), (broken, drawn(), 0), (never, drawn(), 0)];
+    for open in [&pair.gpu, &pair.cpu] {
+        let table = Weight::dense(matrix(&[10.0, 11.0, 12.0], 3, &open.device), open.kernels);
+        for (logits, draw, expected) in cases {
+            let choice = Choice { draw, ..greedy_below(3) };
+            let mut step = Step::new(2, &open.device);
+            step.set(5, &[1, 1], choice.uniform());
+            drop(pick(&matrix(&logits, 1, &open.device), None, &mut step, &choice));
+            step.follow(7, 0.5);
+            let looked_up = pollster::block_on(read_f32(embed(&step, &table, 1.0))).unwrap();
+            assert_eq!(looked_up, [10.0 + expected as f32], "{choice:?}");
+        }
     }
 }

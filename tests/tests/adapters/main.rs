@@ -13,11 +13,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use golden::Golden;
-use samara_engine::LanguageModel;
 use samara_formats::{Checkpoint, GgufValue, Metadata, peft::LoraAdapter};
 use samara_model::{Config, Decoder, DeviceMemory, KvFormat, Merge, ScaledAdapter, Want, gguf_adapter};
 use samara_ops::{Choice, IGNORE, counts, device::OpenDevice, log_prob, read_f32};
-use samara_tests::devices;
+use samara_tests::{devices, pick};
 
 const CAPACITY: usize = 48;
 
@@ -197,7 +196,7 @@ fn decode(model: &Decoder, golden: &Golden, choice: &Choice) -> Result<(u64, Vec
     let (mut launches, mut chosen) = (0, Vec::new());
     for (position, token) in golden.ids.chunks(1).enumerate().skip(8).take(16) {
         let before = counts::read();
-        let picked = pollster::block_on(LanguageModel::pick(model, token, &mut cache, choice))??;
+        let picked = pick(model, token, &mut cache, choice)?;
         let step = counts::read() - before;
         launches = step.launches;
         if position > 10 {

@@ -5,6 +5,7 @@
 //! Each way runs on each device.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod ahead;
 mod golden;
 
 use anyhow::{Context, Result, ensure};
@@ -12,6 +13,7 @@ use golden::Golden;
 use samara_engine::LanguageModel;
 use samara_model::{Attention, Decoder, DeviceMemory, KvCache, KvFormat, NormPlacement, Want};
 use samara_ops::{Adjustment, Choice, Draw, counts, device::OpenDevice, read_f32};
+use samara_tests::pick;
 
 const CAPACITY: usize = 48;
 
@@ -155,8 +157,10 @@ fn a_decode_step_is_one_submit_one_readback_and_a_fixed_list_of_launches() {
             feed(model, &mut cache, golden.first(8)?, Want::Last)?;
             for (position, token) in golden.ids.chunks(1).enumerate().skip(8).take(24) {
                 let before = counts::read();
-                let picked = pollster::block_on(LanguageModel::pick(model, token, &mut cache, &choice))??;
+                let picked = pick(model, token, &mut cache, &choice)?;
                 let step = counts::read() - before;
+                // The rehearsal before a recording leaves another id in the step.
+                let uploads = if position == 9 && choice.adjustments.is_empty() { uploads + 1 } else { uploads };
                 let expected = if gpu { (logits_launches + launches, uploads, 1, 1, 8) } else { (0, 0, 1, 1, 8) };
                 let found = (step.launches, step.uploads, step.submits, step.readbacks, step.readback_bytes);
                 ensure!(found == expected, "{step:?}, expected {expected:?} for {choice:?}");
@@ -188,7 +192,7 @@ fn the_likeliest_token_is_that_of_the_official_implementation() {
         let [(greedy, ..), _, _] = choices();
         let mut cache = model.new_cache(CAPACITY, 8, KvFormat::F32);
         pollster::block_on(LanguageModel::append(model, golden.first(8)?, &mut cache))?;
-        let picked = pollster::block_on(LanguageModel::pick(model, &golden.ids[8..13], &mut cache, &greedy))??;
+        let picked = pick(model, &golden.ids[8..13], &mut cache, &greedy)?;
         golden.check_likeliest(12, picked)
     });
 }

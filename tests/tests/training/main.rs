@@ -14,7 +14,8 @@ use golden::Golden;
 use samara_data::Batch;
 use samara_formats::peft::{AdapterConfig, LoraAdapter};
 use samara_model::{Adapter, Decoder, KvFormat, Site, TensorRows, Want};
-use samara_ops::{Choice, device::OpenDevice, read_f32, read_picked};
+use samara_ops::{Choice, device::OpenDevice, read_f32};
+use samara_tests::pick;
 use samara_train::{
     Learner, Pass, PassSpec, RunConfig, Trainer, Verdict,
     config::{Clip, OptimizerConfig, ScheduleConfig, ScheduleKind, Warmup},
@@ -182,7 +183,7 @@ fn a_dora_that_was_trained_picks_the_same_tokens_when_its_step_is_replayed() {
         let [mut picking, mut forward] = [model.new_cache(16, 1, KvFormat::F32), model.new_cache(16, 1, KvFormat::F32)];
         let mut token = golden.rows("curve.0.")?[0][0];
         for _ in 0..12 {
-            let picked = pollster::block_on(read_picked(model.pick(&[token], &mut picking, &choice)))??.token;
+            let picked = pick(&model, &[token], &mut picking, &choice)?.token;
             let logits = pollster::block_on(read_f32(model.forward(&[token], &mut forward, Want::Last)))?;
             ensure!(logits.iter().all(|logit| *logit <= logits[picked as usize]), "{picked} is not the likeliest");
             token = picked;

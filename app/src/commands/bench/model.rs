@@ -53,6 +53,9 @@ pub(super) struct ModelBenchArgs {
     /// Tokens of the prompt computed at a time
     #[arg(long, value_name = "TOKENS", default_value_t = 64, value_parser = at_least_one())]
     prefill_chunk: usize,
+    /// Measure generation also where each step waits for the token of the one before, in turns with the usual way
+    #[arg(long)]
+    waiting_too: bool,
     #[command(flatten)]
     kv: KvArgs,
     /// Print one JSON object
@@ -80,6 +83,10 @@ struct Report {
     pipelines_at_first_token: usize,
     prompts: Vec<Rate>,
     generation: Vec<Rate>,
+    /// The same where each step waits for the token of the one before; empty unless asked for.
+    generation_waiting: Vec<Rate>,
+    /// Steps of a generated token that were given to the device before the result of the one before was back.
+    ahead_per_token: f64,
     launches_per_token: f64,
     submits_per_token: f64,
     readbacks_per_token: f64,
@@ -126,13 +133,14 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
     let load_s = start.elapsed().as_secs_f64();
     let pipelines_at_load = counts::pipelines();
     let (weights_device_bytes, adapters_device_bytes) = (decoder.n_bytes(), decoder.adapters_bytes());
-    let sizes = EngineConfig { context_tokens, prefill_chunk_tokens: args.prefill_chunk, kv: args.kv.kv };
-    let engine = Engine::new(decoder, sizes)?;
-    let mut bench = Bench { engine, next_seed: 1 };
-    bench.run(1, 1)?;
+    let (prefill_chunk_tokens, kv) = (args.prefill_chunk, args.kv.kv);
+    let sizes = |ahead| EngineConfig { context_tokens, prefill_chunk_tokens, kv, ahead };
+    let waiting = args.waiting_too.then(|| Engine::new(decoder.clone(), sizes(false))).transpose()?;
+    let mut bench = Bench { engine: Engine::new(decoder, sizes(true))?, waiting, next_seed: 1 };
+    bench.run(&Case::prompt(1))?;
     let first_token_s = start.elapsed().as_secs_f64();
     let pipelines_at_first_token = counts::pipelines();
-    let (prompts, generation, stats) = bench.rates(args)?;
+    let Rates { prompts, generation, generation_waiting, stats } = bench.rates(args)?;
     let report = Report {
         device: open.name,
         adapters: adapters.iter().map(AdapterReport::of).collect(),
@@ -145,6 +153,8 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
         pipelines_at_first_token,
         prompts,
         generation,
+        generation_waiting,
+        ahead_per_token: stats.ahead_per_token(),
         launches_per_token: stats.launches_per_token(),
         submits_per_token: stats.submits_per_token(),
         readbacks_per_token: stats.readbacks_per_token(),
@@ -172,6 +182,8 @@ fn context_needed(args: &ModelBenchArgs) -> usize {
 
 /// A shape to measure: tokens that go in, tokens that come out, and those whose time counts.
 struct Case {
+    /// Whether each step waits for the token of the one before.
+    waits: bool,
     n_tokens: usize,
     n_generated: usize,
     n_timed: usize,
@@ -181,31 +193,47 @@ struct Case {
 
 impl Case {
     fn prompt(n_tokens: usize) -> Self {
-        Self { n_tokens, n_generated: 1, n_timed: n_tokens, seconds: |run| run.prompt_s, rates: Vec::new() }
+        let seconds = |run: &Run| run.prompt_s;
+        Self { waits: false, n_tokens, n_generated: 1, n_timed: n_tokens, seconds, rates: Vec::new() }
     }
 
     /// One token more is generated than counts, for the first belongs to the prompt.
-    fn generation(n_tokens: usize, n_timed: usize) -> Self {
-        Self { n_tokens, n_generated: n_timed + 1, n_timed, seconds: |run| run.generation_s, rates: Vec::new() }
+    fn generation(n_tokens: usize, n_timed: usize, waits: bool) -> Self {
+        let seconds = |run: &Run| run.generation_s;
+        Self { waits, n_tokens, n_generated: n_timed + 1, n_timed, seconds, rates: Vec::new() }
     }
+}
+
+/// What all cases came to.
+struct Rates {
+    prompts: Vec<Rate>,
+    generation: Vec<Rate>,
+    generation_waiting: Vec<Rate>,
+    /// Of one generation.
+    stats: Stats,
 }
 
 struct Bench {
     engine: Engine,
+    /// One that waits for each token.
+    waiting: Option<Engine>,
     next_seed: u64,
 }
 
 impl Bench {
     /// Rates of all prompts and contexts, which take turns, and the counts of a generation.
-    fn rates(&mut self, args: &ModelBenchArgs) -> anyhow::Result<(Vec<Rate>, Vec<Rate>, Stats)> {
+    fn rates(&mut self, args: &ModelBenchArgs) -> anyhow::Result<Rates> {
         let bar = Bar::steps("measuring");
         let mut cases: Vec<Case> = args.prompts.iter().map(|&n_tokens| Case::prompt(n_tokens)).collect();
-        cases.extend(args.contexts.iter().map(|&n_tokens| Case::generation(n_tokens, args.tokens)));
+        let generation =
+            |waits| args.contexts.iter().map(move |&n_tokens| Case::generation(n_tokens, args.tokens, waits));
+        cases.extend(self.waiting.iter().flat_map(|_| generation(true)));
+        cases.extend(generation(false));
         let n_steps = (cases.len() * (args.repetitions + 1)) as u64;
         let (mut n_done, mut stats) = (0, Stats::default());
         for round in 0..=args.repetitions {
             for case in &mut cases {
-                let run = self.run(case.n_tokens.max(1), case.n_generated)?;
+                let run = self.run(case)?;
                 // The first round is there to compile what each shape needs.
                 if round > 0 {
                     case.rates.push(case.n_timed as f64 / (case.seconds)(&run));
@@ -215,25 +243,28 @@ impl Bench {
                 bar.set(n_done, Some(n_steps));
             }
         }
-        let mut rates = cases.into_iter().map(|case| Rate::new(case.n_tokens, case.rates));
-        let prompts = rates.by_ref().take(args.prompts.len()).collect();
-        Ok((prompts, rates.collect(), stats))
+        let generation = cases.split_off(args.prompts.len());
+        let (waiting, generation): (Vec<Case>, Vec<Case>) = generation.into_iter().partition(|case| case.waits);
+        let rates = |cases: Vec<Case>| cases.into_iter().map(|case| Rate::new(case.n_tokens, case.rates)).collect();
+        let [prompts, generation, generation_waiting] = [cases, generation, waiting].map(rates);
+        Ok(Rates { prompts, generation, generation_waiting, stats })
     }
 
     /// Continues a random prompt greedily; the first token belongs to the prompt.
-    fn run(&mut self, n_prompt: usize, n_generated: usize) -> anyhow::Result<Run> {
-        let prompt = self.random_ids(n_prompt);
+    fn run(&mut self, case: &Case) -> anyhow::Result<Run> {
+        let prompt = self.random_ids(case.n_tokens.max(1));
+        let engine = self.waiting.as_mut().filter(|_| case.waits).unwrap_or(&mut self.engine);
         let start = Instant::now();
-        self.engine.submit(Request {
+        engine.submit(Request {
             prompt,
-            max_tokens: n_generated,
+            max_tokens: case.n_generated,
             stop_ids: Vec::new(),
             sampling: Sampling::default(),
             logit_limit: usize::MAX,
         })?;
         let mut prompt_s = None;
         loop {
-            for event in pollster::block_on(self.engine.step())? {
+            for event in pollster::block_on(engine.step())? {
                 match event {
                     Event::Token { .. } => {
                         prompt_s.get_or_insert_with(|| start.elapsed().as_secs_f64());
@@ -282,6 +313,7 @@ fn text(report: &Report) -> String {
         ("while loading", report.pipelines_at_load.to_string()),
         ("launches per token", format!("{:.0}", report.launches_per_token)),
         ("submits per token", format!("{:.0}", report.submits_per_token)),
+        ("begun before the last was back", format!("{:.0}%", 100.0 * report.ahead_per_token)),
         ("read back per token", output::bytes(report.readback_bytes_per_token as u64)),
     ]);
     let row = |name: &str, rate: &Rate| {
@@ -295,5 +327,7 @@ fn text(report: &Report) -> String {
     let head = ["tokens per second", "median", "slowest", "fastest"].map(str::to_owned).to_vec();
     let prompts = report.prompts.iter().map(|rate| row("prompt of", rate));
     let generation = report.generation.iter().map(|rate| row("generation after", rate));
-    format!("{facts}\n{}", output::table(&std::iter::once(head).chain(prompts).chain(generation).collect::<Vec<_>>()))
+    let waiting = report.generation_waiting.iter().map(|rate| row("waiting, after", rate));
+    let rows: Vec<_> = std::iter::once(head).chain(prompts).chain(generation).chain(waiting).collect();
+    format!("{facts}\n{}", output::table(&rows))
 }

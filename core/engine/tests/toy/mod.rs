@@ -21,6 +21,10 @@ pub struct Toy {
     pub answers: Cell<Option<usize>>,
     /// Tokens run, one entry per call.
     pub calls: RefCell<Vec<usize>>,
+    /// Choices that nobody has waited for yet.
+    pub on_their_way: Cell<usize>,
+    /// Choices begun while another was on its way.
+    pub ahead: Cell<usize>,
 }
 
 pub struct ToyCache {
@@ -28,10 +32,13 @@ pub struct ToyCache {
     capacity_tokens: usize,
     max_chunk_tokens: usize,
     slack_tokens: Option<usize>,
+    /// What was chosen last, as only the device knows it.
+    chosen: Option<u32>,
 }
 
 impl LanguageModel for Toy {
     type Cache = ToyCache;
+    type Picking = Result<Picked, SampleError>;
 
     fn vocab_size(&self) -> usize {
         VOCAB_SIZE
@@ -42,30 +49,35 @@ impl LanguageModel for Toy {
     }
 
     fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize, _: KvFormats) -> ToyCache {
-        ToyCache { ids: Vec::new(), capacity_tokens, max_chunk_tokens, slack_tokens: self.slack_tokens }
+        ToyCache { ids: Vec::new(), capacity_tokens, max_chunk_tokens, slack_tokens: self.slack_tokens, chosen: None }
     }
 
     async fn append(&self, tokens: &[u32], cache: &mut ToyCache) -> Result<(), OpsError> {
-        assert!(!tokens.is_empty() && tokens.len() <= cache.max_chunk_tokens);
-        match self.answers.get() {
-            Some(0) => return Err(OpsError::Lost { reason: "a test".to_owned() }),
-            left => self.answers.set(left.map(|n| n - 1)),
-        }
-        cache.ids.extend_from_slice(tokens);
-        assert!(cache.ids.len() <= cache.capacity_tokens);
-        self.calls.borrow_mut().push(tokens.len());
+        self.run(tokens, cache)?;
         pend_once().await;
         Ok(())
     }
 
-    async fn pick(
-        &self,
-        tokens: &[u32],
-        cache: &mut ToyCache,
-        choice: &Choice,
-    ) -> Result<Result<Picked, SampleError>, OpsError> {
-        self.append(tokens, cache).await?;
-        Ok(pick_on_host(&self.row(&cache.ids), choice))
+    async fn pick(&self, tokens: &[u32], cache: &mut ToyCache, choice: &Choice) -> Result<Self::Picking, OpsError> {
+        self.run(tokens, cache)?;
+        let picked = pick_on_host(&self.row(&cache.ids), choice);
+        cache.chosen = Some(picked.map_or(0, |picked| picked.token));
+        let n_earlier = self.on_their_way.replace(self.on_their_way.get() + 1);
+        self.ahead.set(self.ahead.get() + n_earlier.min(1));
+        Ok(picked)
+    }
+
+    async fn pick_next(&self, cache: &mut ToyCache, choice: &Choice) -> Result<Option<Self::Picking>, OpsError> {
+        assert!(choice.adjustments.is_empty(), "a choice that depends on tokens cannot be begun ahead of them");
+        let chosen = cache.chosen.expect("a choice is on its way");
+        self.pick(&[chosen], cache, choice).await.map(Some)
+    }
+
+    async fn picked(&self, picking: Self::Picking) -> Result<Result<Picked, SampleError>, OpsError> {
+        self.answer()?;
+        pend_once().await;
+        self.on_their_way.set(self.on_their_way.get() - 1);
+        Ok(picking)
     }
 
     async fn logits(&self, tokens: &[u32], cache: &mut ToyCache) -> Result<Vec<f32>, OpsError> {
@@ -76,6 +88,26 @@ impl LanguageModel for Toy {
 }
 
 impl Toy {
+    fn run(&self, tokens: &[u32], cache: &mut ToyCache) -> Result<(), OpsError> {
+        assert!(!tokens.is_empty() && tokens.len() <= cache.max_chunk_tokens);
+        self.answer()?;
+        cache.ids.extend_from_slice(tokens);
+        cache.chosen = None;
+        assert!(cache.ids.len() <= cache.capacity_tokens);
+        self.calls.borrow_mut().push(tokens.len());
+        Ok(())
+    }
+
+    fn answer(&self) -> Result<(), OpsError> {
+        match self.answers.get() {
+            Some(0) => Err(OpsError::Lost { reason: "a test".to_owned() }),
+            left => {
+                self.answers.set(left.map(|n| n - 1));
+                Ok(())
+            }
+        }
+    }
+
     /// Logits between -4 and 4 after `ids`.
     pub fn row(&self, ids: &[u32]) -> Vec<f32> {
         if self.poison.is_some_and(|id| ids.contains(&id)) {
@@ -92,6 +124,7 @@ impl RewindableCache for ToyCache {
         let can = near || n_tokens == 0;
         if can {
             self.ids.truncate(n_tokens);
+            self.chosen = None;
         }
         can
     }

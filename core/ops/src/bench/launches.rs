@@ -95,7 +95,8 @@ pub(super) fn of(subject: &Subject, open: &OpenDevice, cold_bytes: u64) -> Launc
         Subject::Penalise { vocab_size } => penalising(vocab_size, device),
         Subject::Greedy { vocab_size } => {
             let logits = logits(vocab_size, device);
-            Box::new(move || Output::Picked(greedy(&logits, &logits, vocab_size)))
+            let mut step = step(0, 1, vocab_size, device);
+            Box::new(move || Output::Picked(greedy(&logits, &logits, vocab_size, &mut step)))
         }
         Subject::Sample { vocab_size } => sampling(vocab_size, device),
     }
@@ -149,10 +150,10 @@ const DRAW: Draw = Draw { temperature: 0.8, top_k: 40, top_p: 0.95, min_p: 0.0, 
 
 fn sampling(vocab_size: usize, device: &Device) -> Launches {
     let logits = logits(vocab_size, device);
-    let step = step(0, 1, vocab_size, device);
+    let mut step = step(0, 1, vocab_size, device);
     Box::new(move || {
-        let likeliest = greedy(&logits, &logits, vocab_size);
-        Output::Picked(sample(&logits, &logits, &likeliest, &step, vocab_size, &DRAW))
+        let likeliest = greedy(&logits, &logits, vocab_size, &mut step);
+        Output::Picked(sample(&logits, &logits, &likeliest, &mut step, vocab_size, &DRAW))
     })
 }
 

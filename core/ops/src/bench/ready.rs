@@ -3,7 +3,8 @@
 use super::{Subject, launches};
 use crate::device::OpenDevice;
 use crate::error::OpsError;
-use crate::read_picked;
+use crate::faults::Faults;
+use crate::pick::Picking;
 use crate::readback::read_f32;
 use burn::tensor::{Device, Int, Tensor};
 
@@ -55,7 +56,7 @@ impl Ready {
         match (self.launch)() {
             Output::Values(tensor) => read_f32(tensor).await,
             Output::Picked(picked) => {
-                let picked = read_picked(picked).await?;
+                let picked = Picking::begin(picked, &Faults::default()).wait().await?;
                 Ok(vec![picked.map_or(f32::NAN, |picked| picked.token as f32)])
             }
         }

@@ -1,17 +1,22 @@
 //! The gradients of a product: of its input, straight from stored rows, and of its weight where that is dense.
 
+use crate::family::{Family, Kernels, Task};
 use crate::gradient::{Backward, Gradient, Target, Value};
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{empty, float, into_float, run};
 use crate::weight::{Weight, n_buffers, rows};
 use burn::tensor::{DType, Tensor};
 use samara_shaders::{
-    Format, LINEAR_BACKWARD, LINEAR_WEIGHT_BACKWARD_F32, LinearBackwardParams, LinearWeightBackwardParams, MatvecParams,
+    BACKWARD_LANES, BACKWARD_TILE, Format, LINEAR_WEIGHT_BACKWARD_F32, LinearWeightBackwardParams, MATMUL_BACKWARD,
+    MatmulBackwardParams, MatvecParams,
 };
 
-/// Tokens that an invocation of `linear_backward` takes, and how many invocations a workgroup has.
-const TOKENS: u32 = 4;
-const TILES_PER_GROUP: u64 = 8;
+/// Tokens that a workgroup of `matmul_backward` takes, with one block of a row.
+const MATMUL_TOKENS: u32 = 32;
+/// Tokens that an invocation takes with one block of a row, and how many invocations a workgroup has.
+const TILE_TOKENS: u32 = 4;
+const LANES_TOKENS: u32 = 8;
+const WORKGROUP: u32 = 8;
 /// Edge of the tile that an invocation of `linear_weight_backward` takes.
 const EDGE: u32 = 4;
 
@@ -19,7 +24,8 @@ const EDGE: u32 = 4;
 #[derive(Debug, Clone, Copy)]
 struct OfInput {
     format: Format,
-    params: LinearBackwardParams,
+    kernels: Kernels,
+    params: MatmulBackwardParams,
 }
 
 /// `dw[n, k] = sum_t dy[t, first_column + n] x[t, k]`.
@@ -27,9 +33,10 @@ struct OfInput {
 struct OfWeight(LinearWeightBackwardParams);
 
 /// Those of one part of a weight.
-pub(super) fn gradients(format: Format, params: MatvecParams) -> Vec<Gradient> {
+pub(super) fn gradients(format: Format, kernels: Kernels, params: MatvecParams) -> Vec<Gradient> {
     let MatvecParams { n_tokens, n_in, n_rows, n_out, first_column } = params;
-    let of_input = OfInput { format, params: LinearBackwardParams { n_tokens, n_in, n_rows, n_out, first_column } };
+    let of_input =
+        OfInput { format, kernels, params: MatmulBackwardParams { n_tokens, n_in, n_rows, n_out, first_column } };
     let weight = (0..n_buffers(format)).map(|i| Value::Input(1 + i));
     let reads: Vec<Value> = std::iter::once(Value::Incoming).chain(weight).collect();
     let of_weight = OfWeight(LinearWeightBackwardParams { n_tokens, n_in, n_rows, n_out, first_column });
@@ -53,7 +60,7 @@ pub(crate) fn linear_gradients(
     let ([n_tokens, n_in], [_, n_out]) = (x.dims(), dy.dims());
     let mut of_input: Option<Tensor<2>> = None;
     for part in w.parts() {
-        let params = LinearBackwardParams {
+        let params = MatmulBackwardParams {
             n_tokens: n_tokens as u32,
             n_in: n_in as u32,
             n_rows: part.n_rows as u32,
@@ -61,7 +68,7 @@ pub(crate) fn linear_gradients(
             first_column: part.first_row as u32,
         };
         let inputs = std::iter::once(float(dy)).chain(part.buffers()).collect();
-        let operation = OfInput { format: part.format, params };
+        let operation = OfInput { format: part.format, kernels: w.kernels(), params };
         let dx = run(operation, inputs, vec![into_float(empty([n_tokens, n_in], &x.device()))]).float();
         of_input = Some(of_input.map_or_else(|| dx.clone(), |sum| sum + dx.clone()));
     }
@@ -82,7 +89,7 @@ pub(crate) fn linear_gradients(
 
 impl Operation for OfInput {
     fn reference(&self, inputs: &[Host<'_>], outputs: &mut [HostMut<'_>]) {
-        let LinearBackwardParams { n_in, n_rows, n_out, first_column, .. } = self.params;
+        let MatmulBackwardParams { n_in, n_rows, n_out, first_column, .. } = self.params;
         let (dy, dx) = (inputs[0].f32(), outputs[0].f32());
         let (w, _) = rows(self.format, n_in, &inputs[1..]);
         dx.fill(0.0);
@@ -96,10 +103,15 @@ impl Operation for OfInput {
     }
 
     fn launch(&self) -> Launch {
-        let LinearBackwardParams { n_tokens, n_in, .. } = self.params;
-        let tiles = u64::from(n_tokens.div_ceil(TOKENS)) * u64::from(n_in.div_ceil(32));
-        let kernel = LINEAR_BACKWARD[self.format as usize];
-        Launch { kernel, groups: tiles.div_ceil(TILES_PER_GROUP), params: self.params.words() }
+        let MatmulBackwardParams { n_tokens, n_in, .. } = self.params;
+        let tiles = |tokens: u32, blocks: u32| u64::from(n_tokens.div_ceil(tokens)) * u64::from(blocks);
+        let blocks = n_in.div_ceil(32);
+        let (kernels, groups) = match self.kernels.of(Task::Matmul) {
+            Family::Workgroup => (&MATMUL_BACKWARD, tiles(MATMUL_TOKENS, blocks)),
+            Family::Invocation => (&BACKWARD_TILE, tiles(TILE_TOKENS, blocks).div_ceil(u64::from(WORKGROUP))),
+            Family::Subgroup => (&BACKWARD_LANES, tiles(LANES_TOKENS, blocks.div_ceil(WORKGROUP))),
+        };
+        Launch { kernel: kernels[self.format as usize], groups, params: self.params.words() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Under autodiff an operation runs as it always does, and leaves a node on Burn's tape for each output with a gradient.
 
-use super::{Run, Slot, Slots};
+use super::{Run, Slot, Slots, Words};
 use crate::gradient::{Gradient, Target, Value};
 use crate::operation::Operation;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
@@ -54,6 +54,10 @@ impl<B: Run, C: CheckpointStrategy> Run for Autodiff<B, C> {
 
     fn write_words(target: IntTensor<Self>, words: Vec<u32>) -> IntTensor<Self> {
         B::write_words(target, words)
+    }
+
+    fn read_words(source: IntTensor<Self>) -> Words {
+        B::read_words(source)
     }
 }
 

@@ -1,11 +1,12 @@
 //! The CPU's side of the door: operations run their reference bodies on slices of Burn's `Flex` tensors.
 
-use super::{Run, Slot, Slots};
+use super::{Run, Slot, Slots, Words};
 use crate::operation::{Host, HostMut, Operation};
 use burn::backend::Flex;
 use burn::backend::tensor::IntTensor;
 use burn::tensor::DType;
 use burn_flex::FlexTensor;
+use std::future::ready;
 use std::sync::Arc;
 
 impl Run for Flex {
@@ -24,6 +25,11 @@ impl Run for Flex {
         let storage = target.storage_mut::<u32>();
         storage.iter_mut().zip(words).for_each(|(slot, word)| *slot = word);
         target
+    }
+
+    fn read_words(source: IntTensor<Self>) -> Words {
+        let words = source.to_contiguous().as_slice().unwrap_or_default().to_vec();
+        Box::pin(ready(Ok(words)))
     }
 }
 
