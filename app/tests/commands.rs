@@ -174,10 +174,13 @@ fn inspect_tells_what_a_model_is() {
 }
 
 #[test]
-fn keys_and_values_take_half_the_memory_in_f16() {
+fn keys_and_values_take_the_memory_of_their_bits() {
     let taken = |kv: &str| greedy(&["--context", "128", "--kv", kv])["stats"]["kv_device_bytes"].as_u64().unwrap();
-    assert_eq!(taken("f32"), 2 * taken("f16"));
-    for kv in ["f16", "f32"] {
+    // Bits of a channel, two for each of keys and values; heads are 32 wide.
+    for (kv, bits) in [("f16", 32), ("q8", 18), ("q8/q4", 14), ("q4", 10)] {
+        assert_eq!(64 * taken(kv), bits * taken("f32"), "{kv}");
+    }
+    for kv in ["f16", "f32", "q8", "q8/q4"] {
         let predicted = &json(&["inspect", "--json", "--context", "128", "--kv", kv])["memory"];
         assert_eq!((predicted["kv"].as_str(), predicted["kv_device_bytes"].as_u64()), (Some(kv), Some(taken(kv))));
     }

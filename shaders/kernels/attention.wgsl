@@ -2,7 +2,7 @@
 //
 // A workgroup takes ROWS query rows that share a key head, and of one token's keys perhaps only a split. It walks tiles of
 // WORKGROUP keys with an online softmax (Milakov & Gimelshein 2018): an invocation scores one key for all rows, then adds
-// an octet of channels of every n-th value to all rows' sums. Position p lies in slot p % n_slots.
+// an octet of channels of every n-th value to all rows' sums.
 // Grid: one workgroup per key head, ROWS rows and split.
 
 struct Params {
@@ -58,13 +58,11 @@ fn main(
     var sums = array<Octet, ROWS>();
     for (var base = keys.first; base < keys.end; base += WORKGROUP) {
         workgroupBarrier();
-        let row = kv_head * params.n_slots + min(base + lane, keys.end - 1u) % params.n_slots;
+        let row = row_of(kv_head, min(base + lane, keys.end - 1u));
         var scale = Scale();
         var score = array<f32, ROWS>();
         for (var i = 0u; i < octets; i++) {
-            if i % BLOCK == 0u {
-                scale = key_scale(row, i / BLOCK);
-            }
+            scale = key_scale(row, i, scale);
             let k = key_octet(row, i, scale);
             for (var r = 0u; r < ROWS; r++) {
                 score[r] += dot(query[r][2u * i], k[0]) + dot(query[r][2u * i + 1u], k[1]);
@@ -101,14 +99,12 @@ fn main(
             sums[r] = Octet(of_row[r] * sums[r][0], of_row[r] * sums[r][1]);
         }
         for (var j = lane / octets; j < min(WORKGROUP, keys.end - base) && lane < stride * octets; j += stride) {
-            let row = kv_head * params.n_slots + (base + j) % params.n_slots;
-            let v = value_octet(row, lane % octets, value_scale(row, lane % octets / BLOCK));
+            let v = lone_value_octet(row_of(kv_head, base + j), lane % octets);
             for (var r = 0u; r < ROWS; r++) {
                 sums[r] = Octet(sums[r][0] + weights[r][j] * v[0], sums[r][1] + weights[r][j] * v[1]);
             }
         }
     }
-
     // Sums of every n-th value become sums of all, row by row.
     workgroupBarrier();
     of_rows[own_row][lane % PER_ROW] = own_total;
@@ -139,12 +135,11 @@ fn main(
         }
         workgroupBarrier();
     }
-    if keys.n_active == 1u || !is_last_of(index / params.n_splits, keys.n_active, lane) {
-        return;
-    }
-    for (var i = lane; i < min(ROWS, n_rows - first_row) * octets * 2u; i += WORKGROUP) {
-        let head = head_of(first_row + i / (octets * 2u), kv_head);
-        put(head, i % (octets * 2u), joined(head, i % (octets * 2u), keys.n_active));
+    if keys.n_active > 1u && is_last_of(index / params.n_splits, keys.n_active, lane) {
+        for (var i = lane; i < min(ROWS, n_rows - first_row) * octets * 2u; i += WORKGROUP) {
+            let head = head_of(first_row + i / (octets * 2u), kv_head);
+            put(head, i % (octets * 2u), joined(head, i % (octets * 2u), keys.n_active));
+        }
     }
 }
 

@@ -58,19 +58,17 @@ fn main(
     let own_first = keys.first + lane * n_own;
     let own_end = min(own_first + n_own, keys.end);
     for (var base = 0u; base < n_own; base += KEYS) {
-        var row_of = array<u32, KEYS>();
+        var rows = array<u32, KEYS>();
         var score = array<array<f32, HEADS>, KEYS>();
         for (var j = 0u; j < KEYS; j++) {
             let key = min(own_first + base + j, last);
-            row_of[j] = kv_head * params.n_slots + key % params.n_slots;
+            rows[j] = row_of(kv_head, key);
         }
         var scale = array<Scale, KEYS>();
         for (var i = 0u; i < OCTETS; i++) {
             for (var j = 0u; j < KEYS; j++) {
-                if i % BLOCK == 0u {
-                    scale[j] = key_scale(row_of[j], i / BLOCK);
-                }
-                let k = key_octet(row_of[j], i, scale[j]);
+                scale[j] = key_scale(rows[j], i, scale[j]);
+                let k = key_octet(rows[j], i, scale[j]);
                 for (var h = 0u; h < HEADS; h++) {
                     score[j][h] += dot(query[h][i][0], k[0]) + dot(query[h][i][1], k[1]);
                 }
@@ -98,10 +96,8 @@ fn main(
                 sums[h][i][1] *= shrink[h];
             }
             for (var j = 0u; j < KEYS; j++) {
-                if i % BLOCK == 0u {
-                    scale[j] = value_scale(row_of[j], i / BLOCK);
-                }
-                let v = value_octet(row_of[j], i, scale[j]);
+                scale[j] = value_scale(rows[j], i, scale[j]);
+                let v = value_octet(rows[j], i, scale[j]);
                 for (var h = 0u; h < HEADS; h++) {
                     sums[h][i][0] += score[j][h] * v[0];
                     sums[h][i][1] += score[j][h] * v[1];

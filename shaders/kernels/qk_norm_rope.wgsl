@@ -32,7 +32,6 @@ fn main(
     let kv_width = params.n_kv_heads * params.head_dim;
     let start = token * (q_width + 2u * kv_width) + select(0u, q_width, part > 0u) + select(0u, kv_width, part == 2u);
     let position = step[0] + token;
-    let slot = position % params.n_slots;
 
     if part == 2u {
         let n_puts = (n_octets() + VALUE_OCTETS - 1u) / VALUE_OCTETS;
@@ -42,7 +41,7 @@ fn main(
             for (var c = octet * 8u; c < min((octet + VALUE_OCTETS) * 8u, params.head_dim); c++) {
                 values[c / 4u % (VALUE_OCTETS * 2u)][c % 4u] = clipped(qkv[start + i / n_puts * params.head_dim + c]);
             }
-            put_values(i / n_puts * params.n_slots + slot, octet, values);
+            put_values(row_of(i / n_puts, position), octet, values);
         }
         return;
     }
@@ -79,7 +78,7 @@ fn main(
                 for (var c = octet * 8u; c < min((octet + KEY_OCTETS) * 8u, params.head_dim); c++) {
                     values[c / 4u % (KEY_OCTETS * 2u)][c % 4u] = rotated_key(start, head, c, position, inverse);
                 }
-                put_keys(head * params.n_slots + slot, octet, values);
+                put_keys(row_of(head, position), octet, values);
             }
         }
     }

@@ -1,6 +1,6 @@
 // Reads keys and values, an octet of channels at a time; `kv_layout` says how they lie
 //
-// Octets of a block share a scale, which is to be read once for all of them. What is constant here is decided when the
+// Octets of a block share a scale, which those who read them in order read once. What is constant here is decided when the
 // pipeline is made.
 
 @group(0) @binding(1) var<storage, read> k_cache: array<vec4<u32>>; // (words / 4)
@@ -9,11 +9,12 @@
 // A value is step * code + start; floats have none.
 struct Scale { step: f32, start: f32 }
 
-fn key_scale(row: u32, block: u32) -> Scale {
-    if KEY_BITS >= 16u {
-        return Scale();
+// The scale of the i-th octet, where `last` is that of the octet before it.
+fn key_scale(row: u32, i: u32, last: Scale) -> Scale {
+    if KEY_BITS >= 16u || i % BLOCK > 0u {
+        return last;
     }
-    let word = record_of(KEY_BITS, row, block);
+    let word = record_of(KEY_BITS, row, i / BLOCK);
     return scale_of(KEY_BITS, k_cache[word / 4u][word % 4u]);
 }
 
@@ -32,11 +33,11 @@ fn key_octet(row: u32, i: u32, scale: Scale) -> Octet {
     return nibbles(k_cache[octet / 4u][octet % 4u], scale);
 }
 
-fn value_scale(row: u32, block: u32) -> Scale {
-    if VALUE_BITS >= 16u {
-        return Scale();
+fn value_scale(row: u32, i: u32, last: Scale) -> Scale {
+    if VALUE_BITS >= 16u || i % BLOCK > 0u {
+        return last;
     }
-    let word = record_of(VALUE_BITS, row, block);
+    let word = record_of(VALUE_BITS, row, i / BLOCK);
     return scale_of(VALUE_BITS, v_cache[word / 4u][word % 4u]);
 }
 
@@ -53,6 +54,15 @@ fn value_octet(row: u32, i: u32, scale: Scale) -> Octet {
         return Octet(bytes(v_cache[octet / 2u][word], scale), bytes(v_cache[octet / 2u][word + 1u], scale));
     }
     return nibbles(v_cache[octet / 4u][octet % 4u], scale);
+}
+
+// An octet by itself.
+fn lone_key_octet(row: u32, i: u32) -> Octet {
+    return key_octet(row, i, key_scale(row, i - i % BLOCK, Scale()));
+}
+
+fn lone_value_octet(row: u32, i: u32) -> Octet {
+    return value_octet(row, i, value_scale(row, i - i % BLOCK, Scale()));
 }
 
 fn scale_of(bits: u32, record: u32) -> Scale {

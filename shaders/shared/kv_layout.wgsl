@@ -5,8 +5,8 @@
 // block, its scale record:
 //   8 bits: m, the largest magnitude, as f32. A code counts 127ths of m, with a sign.
 //   4 bits: a and b, as bf16, between which all values lie. A code counts 15ths of the way from a to b.
-// A row is a slot of a head, slots counted through all heads. A kernel that names this declares Params with n_kv_heads,
-// n_slots and head_dim.
+// A row is a slot of a head, counted through all heads. A kernel that names this declares Params with n_kv_heads, n_slots and
+// head_dim.
 
 alias Octet = array<vec4<f32>, 2>;
 
@@ -16,6 +16,11 @@ const BLOCK: u32 = 4u;
 
 fn n_octets() -> u32 {
     return (params.head_dim + 7u) / 8u;
+}
+
+// Position p lies in slot p % n_slots.
+fn row_of(kv_head: u32, position: u32) -> u32 {
+    return kv_head * params.n_slots + position % params.n_slots;
 }
 
 // The word with the scale record of a block.

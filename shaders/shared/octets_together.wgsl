@@ -1,12 +1,12 @@
-// Eight octets of a row of keys or of values, from the first on: each lane brings one
+// Eight octets of a row of keys or of values, from the `first` on: each lane brings one
 alias Octets = array<Octet, 8>;
 
 fn key_octets(row: u32, first: u32, lane: u32) -> Octets {
-    return octets_of_all(key_octet(row, first + lane, key_scale(row, (first + lane) / BLOCK)));
+    return octets_of_all(lone_key_octet(row, first + lane));
 }
 
 fn value_octets(row: u32, first: u32, lane: u32) -> Octets {
-    return octets_of_all(value_octet(row, first + lane, value_scale(row, (first + lane) / BLOCK)));
+    return octets_of_all(lone_value_octet(row, first + lane));
 }
 
 fn octets_of_all(own: Octet) -> Octets {

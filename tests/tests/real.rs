@@ -140,6 +140,27 @@ fn smollm2_answers_through_its_template() {
     assert!(answer.contains("Paris") && !answer.contains("<|im_end|>"), "{answer}");
 }
 
+/// How much a model's surprise over a text grows with other keys and values, as a share of it.
+#[test]
+fn keys_and_values_in_fewer_bits_hardly_change_the_perplexity() {
+    let text = std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/genesis.txt")).unwrap();
+    let Some(device) = devices().pop() else { return };
+    let Some(source) = real("SmolLM2-135M-Instruct.Q4_1.gguf") else { return };
+    let mean_logprob = |kv: &str| {
+        let model = Model::load(&source, &device, &mut |_| {}).unwrap();
+        let config = SessionConfig { context_tokens: Some(256), kv: kv.parse().unwrap(), ..SessionConfig::default() };
+        let mut session = Session::new(model, config).unwrap();
+        let ids = session.dialect().encode(&Prompt::Text(text.clone())).unwrap().ids;
+        let logprobs = block_on(session.score(&ids[..192], |_, _| {})).unwrap();
+        logprobs.iter().sum::<f64>() / logprobs.len() as f64
+    };
+    let exact = mean_logprob("f32");
+    for (kv, allowed) in [("f16", 0.001), ("q8", 0.01), ("q8/q4", 0.05)] {
+        let log_ratio = exact - mean_logprob(kv);
+        assert!(log_ratio.abs() <= allowed, "perplexity is exp({log_ratio}) times as large in {kv}");
+    }
+}
+
 #[test]
 fn vocabularies_of_real_files_give_the_official_ids() {
     let cases = golden("tokens.json");

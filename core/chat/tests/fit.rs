@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use samara_chat::{ChatError, Model, OpenDevice, Session, SessionConfig, Source, check_fits};
+use samara_chat::{ChatError, KvFormat, KvFormats, Model, OpenDevice, Session, SessionConfig, Source, check_fits};
 use samara_model::{DeviceMemory, ModelError};
 use samara_ops::device::{DeviceChoice, Limits, open};
 
@@ -17,7 +17,16 @@ fn device(max_binding_bytes: u64) -> OpenDevice {
 }
 
 fn check(open: &OpenDevice, context_tokens: Option<usize>, free_bytes: Option<u64>) -> Result<(), ModelError> {
-    let session = SessionConfig { context_tokens, ..SessionConfig::default() };
+    check_in(KvFormats::default(), open, context_tokens, free_bytes)
+}
+
+fn check_in(
+    kv: KvFormats,
+    open: &OpenDevice,
+    context_tokens: Option<usize>,
+    free_bytes: Option<u64>,
+) -> Result<(), ModelError> {
+    let session = SessionConfig { context_tokens, kv, ..SessionConfig::default() };
     match check_fits(&Source::Embedded.open().unwrap(), &[], open, session, free_bytes) {
         Ok(()) => Ok(()),
         Err(ChatError::Model(error)) => Err(error),
@@ -36,12 +45,26 @@ fn a_context_that_fits_beside_the_weights_is_named() {
 
     let free_bytes = Some(needed.total_bytes() - kv_bytes / 8);
     let error = check(&device, Some(512), free_bytes).unwrap_err();
+    assert!(error.to_string().contains("they fit with --kv q8,"), "{error}");
     let ModelError::DoesNotFit { fitting_tokens, .. } = error else { panic!("{error}") };
     assert!(
         error.to_string().ends_with(&format!("a context of {fitting_tokens} tokens fits (--context {fitting_tokens})"))
     );
     check(&device, Some(fitting_tokens), free_bytes).unwrap();
     check(&device, Some(fitting_tokens + 1), free_bytes).unwrap_err();
+    check_in(KvFormat::Q8.into(), &device, Some(512), free_bytes).unwrap();
+}
+
+#[test]
+fn the_most_exact_cache_that_fits_is_named() {
+    let device = device(u64::MAX);
+    let Err(ModelError::DoesNotFit { needed, .. }) = check(&device, Some(512), Some(0)) else { panic!() };
+    // Of f16, q8 takes 9/16 and q4 5/16.
+    for (share, advice) in [(9, "they fit with --kv q8,"), (5, "they fit with --kv q4,"), (4, "; a context of")] {
+        let free_bytes = needed.total_bytes() - needed.kv_bytes * (16 - share) / 16;
+        let error = check(&device, Some(512), Some(free_bytes)).unwrap_err().to_string();
+        assert!(error.contains(advice), "{share}: {error}");
+    }
 }
 
 #[test]

@@ -202,7 +202,7 @@ impl QkNormRope {
             head_dim: heads.head_dim as u32,
             n_slots: cache.n_slots() as u32,
             eps: spec.eps,
-            clip: spec.clip.unwrap_or(f32::MAX),
+            clip: spec.clip.unwrap_or(f32::INFINITY),
         };
         Self { norm: spec.norm, formats: cache.formats(), params }
     }

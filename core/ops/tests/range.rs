@@ -90,6 +90,38 @@ fn sixteen_bit_weights_keep_their_extremes() {
     });
 }
 
+/// Where a model has broken down its text must not go on as if nothing were: of a block nothing but infinities and NaN is
+/// left, in whatever format, and other blocks are as they were.
+#[test]
+fn infinities_and_nan_are_seen_through_a_cache_of_any_format() {
+    let heads = HeadShape { n_heads: 1, n_kv_heads: 1, head_dim: 64 };
+    on_each(|open| {
+        let device = &open.device;
+        let rope = RopeTable::new(&[0.0; 32], 1.0, 1, device);
+        let spec = QkSpec { heads, norm: QkNorm::None, eps: 0.0, clip: None };
+        let mut now = Step::new(1, device);
+        now.set(0, &[0], 0.0);
+        for (format, broken) in KvFormat::ALL.into_iter().flat_map(|format| BROKEN.map(|broken| (format, broken))) {
+            let mut qkv = vec![0.5; 3 * 64];
+            qkv[2 * 64 + 3] = broken;
+            let mut cache = LayerCache::new(1, &heads, format, device);
+            let q = qk_norm_rope(&matrix(&qkv, 1, device), &vector(&[1.0], device), &rope, &now, &mut cache, &spec);
+            let spec = AttentionSpec { heads, window: None, scale: 1.0, kernels: open.kernels };
+            let found = read(attention(&q, &cache, &now, &spec));
+            let n_broken = found.iter().filter(|value| !value.is_finite()).count();
+            let expected = if matches!(format, KvFormat::F32 | KvFormat::F16) { 1 } else { 32 };
+            assert_eq!(n_broken, expected, "{broken} in {format:?} on {}: {found:?}", open.name);
+            assert!(
+                found[32..].iter().all(|value| (value - 0.5).abs() < 1e-6),
+                "{broken} in {format:?} on {}",
+                open.name
+            );
+        }
+    });
+}
+
+const BROKEN: [f32; 3] = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+
 /// A cache in f16 rounds to the nearest, ties to even, and keeps finite values finite: bit for bit the same everywhere.
 #[test]
 fn keys_and_values_in_f16_are_rounded_alike() {

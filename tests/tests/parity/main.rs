@@ -11,7 +11,7 @@ mod golden;
 use anyhow::{Context, Result, ensure};
 use golden::Golden;
 use samara_engine::LanguageModel;
-use samara_model::{Attention, Decoder, DeviceMemory, KvCache, KvFormat, NormPlacement, Want};
+use samara_model::{Attention, Decoder, DeviceMemory, KvCache, KvFormat, KvFormats, NormPlacement, Want};
 use samara_ops::{Adjustment, Choice, Draw, counts, device::OpenDevice, read_f32};
 use samara_tests::pick;
 
@@ -59,15 +59,18 @@ fn chunks_across_the_window_give_the_logits_of_one_pass() {
     });
 }
 
-/// A rounding to f16 moves a key or a value by at most 2^-11 of itself; sixteen times that is allowed for what layers make
-/// of it.
+/// A rounding moves a key or a value by at most 2^-11 of itself in f16, and by 1/254 and, for values about zero, 1/15 of
+/// the largest of its block in q8 and q4; sixteen times that is allowed for what layers make of it.
 #[test]
-fn keys_and_values_in_f16_hardly_move_the_logits() {
-    const ALLOWED: f32 = 16.0 / 2048.0;
+fn keys_and_values_in_fewer_bits_hardly_move_the_logits() {
+    let formats = [("f16", 16.0 / 2048.0), ("q8", 16.0 / 254.0), ("q8/q4", 16.0 / 15.0), ("q4", 16.0 / 15.0)];
     check_all(golden::miniatures(), |model, golden, _| {
-        let mut cache = model.new_cache(CAPACITY, 8, KvFormat::F16);
-        let logits = feed(model, &mut cache, golden.first(17)?, Want::Last)?;
-        golden.check_within(ALLOWED, 16..17, &logits)
+        for (kv, allowed) in formats {
+            let mut cache = model.new_cache(CAPACITY, 8, kv.parse::<KvFormats>()?);
+            let logits = feed(model, &mut cache, golden.first(17)?, Want::Last)?;
+            golden.check_within(allowed, 16..17, &logits).context(kv)?;
+        }
+        Ok(())
     });
 }
 
@@ -130,7 +133,8 @@ fn chunks_appended_without_logits_fill_the_cache_all_the_same() {
 #[test]
 fn bytes_told_before_loading_are_those_taken() {
     check_all(golden::miniatures(), |model, golden, _| {
-        for kv in KvFormat::ALL {
+        let mixed = KvFormats { keys: KvFormat::Q8, values: KvFormat::Q4 };
+        for kv in KvFormat::ALL.map(KvFormats::from).into_iter().chain([mixed]) {
             let told = DeviceMemory::needed(model.config(), &golden.checkpoint()?, &[], CAPACITY, 8, kv)?;
             let cache = model.new_cache(CAPACITY, 8, kv);
             ensure!(told.kv_bytes == cache.n_bytes() as u64, "{told:?}, cache {}", cache.n_bytes());
@@ -152,7 +156,11 @@ fn a_decode_step_is_one_submit_one_readback_and_a_fixed_list_of_launches() {
         let gpu = open.adapter.is_some();
         for (choice, launches, uploads) in choices() {
             // The golden logits ask for all of f32; counts are those of any format.
-            let kv = if choice.draw.is_none() { KvFormat::F32 } else { KvFormat::F16 };
+            let kv = match (&choice.draw, choice.adjustments.len()) {
+                (None, _) => KvFormat::F32,
+                (Some(_), 0) => KvFormat::Q8,
+                (Some(_), _) => KvFormat::F16,
+            };
             let mut cache = model.new_cache(CAPACITY, 8, kv);
             feed(model, &mut cache, golden.first(8)?, Want::Last)?;
             for (position, token) in golden.ids.chunks(1).enumerate().skip(8).take(24) {
