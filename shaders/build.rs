@@ -2,7 +2,8 @@
 //!
 //! A variant's source is its prelude, the `shared/` files its kernel names, and the kernel file, in that order;
 //! nothing is substituted inside a file. [`check`] validates each one and holds it to WebGPU's default limits, and
-//! [`emit`] writes a `Kernel` constant for each variant and one `Params` struct for each kernel. It never sees a GPU.
+//! [`emit`] writes a `Kernel` constant for each variant, which points to the texts of its files, and one `Params` struct
+//! for each kernel. It never sees a GPU.
 
 #![allow(clippy::panic, clippy::expect_used, reason = "a build script reports by failing the build")]
 
@@ -44,13 +45,16 @@ fn main() {
     let kernels = kernels();
     check_every_file_is_listed(&kernels);
     let mut out = emit::header();
+    for folder in ["shared", "kernels"] {
+        out += &names(folder).iter().map(|name| emit::text(folder, name, &read(folder, name))).collect::<String>();
+    }
     for kernel in &kernels {
         let linked: Vec<_> = kernel.variants.iter().map(|variant| link(kernel, variant)).collect();
         let sources = kernel.variants.iter().zip(&linked);
         let reflected: Vec<_> = sources.map(|(variant, source)| reflect(kernel.name, variant, source)).collect();
         out += &emit::params(kernel.name, &reflected[0].params);
-        for ((variant, source), reflection) in kernel.variants.iter().zip(&linked).zip(&reflected) {
-            out += &emit::kernel(kernel.name, variant.name, variant.uses_subgroups(), source, reflection);
+        for (variant, reflection) in kernel.variants.iter().zip(&reflected) {
+            out += &emit::kernel(kernel, variant, reflection);
         }
         out += &emit::variants(kernel.name, kernel.variants.iter().map(|variant| variant.name));
     }
@@ -69,20 +73,25 @@ fn read(folder: &str, name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// The files of a folder, in the order of their names.
+fn names(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    let mut names: Vec<_> =
+        entries.flatten().filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect();
+    names.sort_unstable();
+    names
+}
+
 fn reflect(name: &str, variant: &Variant, source: &str) -> check::Reflection {
     check::check(name, source, variant.uses_subgroups()).unwrap_or_else(|problem| panic!("{name}: {problem}"))
 }
 
 /// A shader file that no table names would never be launched.
 fn check_every_file_is_listed(kernels: &[KernelFile]) {
-    let files = |folder: &str| -> Vec<String> {
-        let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
-        entries.flatten().filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect()
-    };
-    for file in files("kernels") {
+    for file in names("kernels") {
         assert!(kernels.iter().any(|kernel| kernel.file == file), "kernels/{file}.wgsl is not in variants.rs");
     }
-    for file in files("shared") {
+    for file in names("shared") {
         let mut variants = kernels.iter().flat_map(|kernel| &kernel.variants);
         let used = variants.any(|variant| variant.shared.contains(&file.as_str()));
         assert!(used, "shared/{file}.wgsl is named by no kernel");

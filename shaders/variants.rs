@@ -4,6 +4,8 @@
 // is the plain one. A kernel that reads weights has a variant for each `Format`, in that order.
 
 const WORKGROUP_64: &str = "const WORKGROUP: u32 = 64u;";
+/// Formats of keys and values with their bits a channel, in the order of `KvFormat`.
+const KV_FORMATS: [(&str, u32); 4] = [("f32", 32), ("f16", 16), ("q8", 8), ("q4", 4)];
 /// What the norm of queries and keys spans.
 const QK_NORMS: [(&str, &str); 3] = [("none", "const NORM: u32 = 0u;"), ("full", "const NORM: u32 = 1u;"), ("per_head", "const NORM: u32 = 2u;")];
 /// The activation of a gate.
@@ -99,15 +101,16 @@ fn attention_tile(name: &'static str, sharing: [&'static str; 2]) -> KernelFile 
     ])
 }
 
-/// A kernel with variants for each format of keys and values, in the order of `KvFormat`; `kv` names the piece that reads
+/// A kernel with variants for each format of keys and of values, in the order of `KvFormats`; `kv` names the piece that reads
 /// or writes them.
-fn caching(name: &'static str, file: &'static str, kv: &str, shared: &[&'static str], declarations: &str, variants: &[(&'static str, &str)]) -> KernelFile {
-    let variant = |&(variant, more): &(&'static str, &str), format: &str| Variant {
-        name: format!("{variant}_{format}").leak(),
-        prelude: format!("{declarations}\n{more}\n"),
-        shared: shared.iter().copied().chain([&*format!("{kv}_{format}").leak()]).collect(),
+fn caching(name: &'static str, file: &'static str, kv: &'static str, shared: &[&'static str], declarations: &str, variants: &[(&'static str, &str)]) -> KernelFile {
+    let variant = |&(variant, more): &(&'static str, &str), (keys, key_bits): (&str, u32), (values, value_bits): (&str, u32)| Variant {
+        name: format!("{variant}_{keys}_{values}").leak(),
+        prelude: format!("{declarations}\n{more}\nconst KEY_BITS: u32 = {key_bits}u;\nconst VALUE_BITS: u32 = {value_bits}u;\n"),
+        shared: shared.iter().copied().chain(["kv_layout", kv]).collect(),
     };
-    let of_formats = |each| ["f32", "f16"].map(|format| variant(each, format));
+    let of_values = |each, keys| KV_FORMATS.map(|values| variant(each, keys, values));
+    let of_formats = |each| KV_FORMATS.into_iter().flat_map(move |keys| of_values(each, keys));
     KernelFile { name, file, variants: variants.iter().flat_map(of_formats).collect() }
 }
 

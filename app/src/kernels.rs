@@ -155,7 +155,7 @@ fn path(adapter: &AdapterInfo) -> Option<PathBuf> {
 
 fn fingerprint() -> String {
     let mut hasher = DefaultHasher::new();
-    samara_ops::trial::sources().for_each(|source| source.hash(&mut hasher));
+    trial::texts().for_each(|text| text.hash(&mut hasher));
     format!("{:016x}", hasher.finish())
 }
 

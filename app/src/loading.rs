@@ -76,6 +76,6 @@ fn session_config(context: &ContextArgs) -> SessionConfig {
     SessionConfig {
         context_tokens: context.context.map(|n| n as usize),
         prefill_chunk_tokens: context.prefill_chunk.map_or(plain.prefill_chunk_tokens, |n| n as usize),
-        kv: context.kv.kv.into(),
+        kv: context.kv.kv,
     }
 }

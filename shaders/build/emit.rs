@@ -1,6 +1,7 @@
 //! Writes the Rust that `src/lib.rs` includes.
 
 use crate::check::Reflection;
+use crate::{KernelFile, Variant};
 
 /// The first lines of the generated file.
 pub fn header() -> String {
@@ -27,19 +28,30 @@ fn word(name: &str, rust: &str) -> String {
     }
 }
 
+/// The text of one file, which its variants share.
+pub fn text(folder: &str, name: &str, text: &str) -> String {
+    format!("static {}: &str = {text:?};\n\n", constant(folder, name))
+}
+
 /// The `Kernel` constant of one variant.
-pub fn kernel(kernel: &str, variant: &str, subgroups: bool, source: &str, reflection: &Reflection) -> String {
+pub fn kernel(kernel: &KernelFile, variant: &Variant, reflection: &Reflection) -> String {
     let bindings: String = reflection
         .bindings
         .iter()
         .map(|(name, written)| format!("        Binding {{ name: {name:?}, written: {written} }},\n"))
         .collect();
+    let shared: String = variant.shared.iter().map(|shared| format!("{}, ", constant("shared", shared))).collect();
     format!(
-        "/// `{kernel}.wgsl`, variant `{variant}`.\npub static {}: Kernel = Kernel {{\n    name: {kernel:?},\n    variant: {variant:?},\n    \
-         workgroup: {:?},\n    bindings: &[\n{bindings}    ],\n    n_params: {},\n    subgroups: {subgroups},\n    source: {source:?},\n}};\n\n",
-        constant(kernel, variant),
+        "/// `{name}.wgsl`, variant `{of}`.\npub static {}: Kernel = Kernel {{\n    name: {name:?},\n    variant: {of:?},\n    \
+         workgroup: {:?},\n    bindings: &[\n{bindings}    ],\n    n_params: {},\n    subgroups: {},\n    texts: &[{:?}, {shared}{}],\n}};\n\n",
+        constant(kernel.name, variant.name),
         reflection.workgroup,
         reflection.params.len(),
+        variant.uses_subgroups(),
+        variant.prelude,
+        constant("kernels", kernel.file),
+        name = kernel.name,
+        of = variant.name,
     )
 }
 

@@ -41,7 +41,7 @@ fn main(
         return;
     }
     // Channels past the end of a head are zeros, and rows past the end do as the last one.
-    let octets = (params.head_dim + 7u) / 8u;
+    let octets = n_octets();
     for (var i = lane; i < ROWS * octets * 2u; i += WORKGROUP) {
         let start = head_of(min(first_row + i / (octets * 2u), n_rows - 1u), kv_head) * params.head_dim;
         let quad = i % (octets * 2u);
@@ -58,10 +58,14 @@ fn main(
     var sums = array<Octet, ROWS>();
     for (var base = keys.first; base < keys.end; base += WORKGROUP) {
         workgroupBarrier();
-        let first_octet = (kv_head * params.n_slots + min(base + lane, keys.end - 1u) % params.n_slots) * octets;
+        let row = kv_head * params.n_slots + min(base + lane, keys.end - 1u) % params.n_slots;
+        var scale = Scale();
         var score = array<f32, ROWS>();
         for (var i = 0u; i < octets; i++) {
-            let k = key_octet(first_octet + i);
+            if i % BLOCK == 0u {
+                scale = key_scale(row, i / BLOCK);
+            }
+            let k = key_octet(row, i, scale);
             for (var r = 0u; r < ROWS; r++) {
                 score[r] += dot(query[r][2u * i], k[0]) + dot(query[r][2u * i + 1u], k[1]);
             }
@@ -97,7 +101,8 @@ fn main(
             sums[r] = Octet(of_row[r] * sums[r][0], of_row[r] * sums[r][1]);
         }
         for (var j = lane / octets; j < min(WORKGROUP, keys.end - base) && lane < stride * octets; j += stride) {
-            let v = value_octet((kv_head * params.n_slots + (base + j) % params.n_slots) * octets + lane % octets);
+            let row = kv_head * params.n_slots + (base + j) % params.n_slots;
+            let v = value_octet(row, lane % octets, value_scale(row, lane % octets / BLOCK));
             for (var r = 0u; r < ROWS; r++) {
                 sums[r] = Octet(sums[r][0] + weights[r][j] * v[0], sums[r][1] + weights[r][j] * v[1]);
             }

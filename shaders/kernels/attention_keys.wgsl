@@ -58,15 +58,19 @@ fn main(
     let own_first = keys.first + lane * n_own;
     let own_end = min(own_first + n_own, keys.end);
     for (var base = 0u; base < n_own; base += KEYS) {
-        var octet = array<u32, KEYS>();
+        var row_of = array<u32, KEYS>();
         var score = array<array<f32, HEADS>, KEYS>();
         for (var j = 0u; j < KEYS; j++) {
             let key = min(own_first + base + j, last);
-            octet[j] = (kv_head * params.n_slots + key % params.n_slots) * OCTETS;
+            row_of[j] = kv_head * params.n_slots + key % params.n_slots;
         }
+        var scale = array<Scale, KEYS>();
         for (var i = 0u; i < OCTETS; i++) {
             for (var j = 0u; j < KEYS; j++) {
-                let k = key_octet(octet[j] + i);
+                if i % BLOCK == 0u {
+                    scale[j] = key_scale(row_of[j], i / BLOCK);
+                }
+                let k = key_octet(row_of[j], i, scale[j]);
                 for (var h = 0u; h < HEADS; h++) {
                     score[j][h] += dot(query[h][i][0], k[0]) + dot(query[h][i][1], k[1]);
                 }
@@ -94,7 +98,10 @@ fn main(
                 sums[h][i][1] *= shrink[h];
             }
             for (var j = 0u; j < KEYS; j++) {
-                let v = value_octet(octet[j] + i);
+                if i % BLOCK == 0u {
+                    scale[j] = value_scale(row_of[j], i / BLOCK);
+                }
+                let v = value_octet(row_of[j], i, scale[j]);
                 for (var h = 0u; h < HEADS; h++) {
                     sums[h][i][0] += score[j][h] * v[0];
                     sums[h][i][1] += score[j][h] * v[1];

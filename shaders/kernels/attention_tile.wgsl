@@ -56,14 +56,14 @@ fn main(here: Here) {
     var total = array<f32, ROWS>();
     var sums = array<array<Octets, BATCHES>, ROWS>();
     for (var base = first_key; base <= last_key; base += KEYS) {
-        var octet = array<u32, KEYS>();
+        var row_of = array<u32, KEYS>();
         var score = array<array<f32, ROWS>, KEYS>();
         for (var j = 0u; j < KEYS; j++) {
-            octet[j] = (kv_head * params.n_slots + min(base + j, last_key) % params.n_slots) * OCTETS;
+            row_of[j] = kv_head * params.n_slots + min(base + j, last_key) % params.n_slots;
         }
         for (var b = 0u; b < BATCHES; b++) {
             for (var j = 0u; j < KEYS; j++) {
-                var k = key_octets(octet[j] + 8u * b, here.lane);
+                var k = key_octets(row_of[j], 8u * b, here.lane);
                 for (var i = 0u; i < 8u; i++) {
                     for (var r = 0u; r < ROWS; r++) {
                         score[j][r] += dot(query[r][b][i][0], k[i][0]) + dot(query[r][b][i][1], k[i][1]);
@@ -99,7 +99,7 @@ fn main(here: Here) {
         }
         for (var b = 0u; b < BATCHES; b++) {
             for (var j = 0u; j < KEYS; j++) {
-                var v = value_octets(octet[j] + 8u * b, here.lane);
+                var v = value_octets(row_of[j], 8u * b, here.lane);
                 for (var i = 0u; i < 8u; i++) {
                     for (var r = 0u; r < ROWS; r++) {
                         sums[r][b][i][0] += score[j][r] * v[i][0];

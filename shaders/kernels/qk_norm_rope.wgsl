@@ -2,7 +2,7 @@
 //
 // NORM: 0 none, 1 over the full projected width (OLMo 2, 3, OLMoE), 2 per head (Gemma 3). RoPE rotates the two
 // halves of a head (Su et al. 2021, the rotate-half layout); its table holds cos | sin per position.
-// Grid: three workgroups per token: q, k, v. An invocation writes pairs of q, or whole octets of the cache.
+// Grid: three workgroups per token: q, k, v. An invocation writes pairs of q, or as many octets of the cache as it puts at once.
 
 struct Params {
     n_tokens: u32, n_heads: u32, n_kv_heads: u32, head_dim: u32, n_slots: u32,
@@ -32,16 +32,17 @@ fn main(
     let kv_width = params.n_kv_heads * params.head_dim;
     let start = token * (q_width + 2u * kv_width) + select(0u, q_width, part > 0u) + select(0u, kv_width, part == 2u);
     let position = step[0] + token;
-    let octets = (params.head_dim + 7u) / 8u;
     let slot = position % params.n_slots;
 
     if part == 2u {
-        for (var i = lane; i < params.n_kv_heads * octets; i += WORKGROUP) {
-            var values = Octet();
-            for (var c = i % octets * 8u; c < min(i % octets * 8u + 8u, params.head_dim); c++) {
-                values[c % 8u / 4u][c % 4u] = clipped(qkv[start + i / octets * params.head_dim + c]);
+        let n_puts = (n_octets() + VALUE_OCTETS - 1u) / VALUE_OCTETS;
+        for (var i = lane; i < params.n_kv_heads * n_puts; i += WORKGROUP) {
+            let octet = i % n_puts * VALUE_OCTETS;
+            var values = Block();
+            for (var c = octet * 8u; c < min((octet + VALUE_OCTETS) * 8u, params.head_dim); c++) {
+                values[c / 4u % (VALUE_OCTETS * 2u)][c % 4u] = clipped(qkv[start + i / n_puts * params.head_dim + c]);
             }
-            put_value_octet((i / octets * params.n_slots + slot) * octets + i % octets, values);
+            put_values(i / n_puts * params.n_slots + slot, octet, values);
         }
         return;
     }
@@ -70,13 +71,15 @@ fn main(
                 q[row + c + half] = b * cosine + a * sine;
             }
         } else {
-            for (var i = lane; i < heads_per_round * octets; i += WORKGROUP) {
-                let head = round * heads_per_round + i / octets;
-                var values = Octet();
-                for (var c = i % octets * 8u; c < min(i % octets * 8u + 8u, params.head_dim); c++) {
-                    values[c % 8u / 4u][c % 4u] = rotated_key(start, head, c, position, inverse);
+            let n_puts = (n_octets() + KEY_OCTETS - 1u) / KEY_OCTETS;
+            for (var i = lane; i < heads_per_round * n_puts; i += WORKGROUP) {
+                let head = round * heads_per_round + i / n_puts;
+                let octet = i % n_puts * KEY_OCTETS;
+                var values = Block();
+                for (var c = octet * 8u; c < min((octet + KEY_OCTETS) * 8u, params.head_dim); c++) {
+                    values[c / 4u % (KEY_OCTETS * 2u)][c % 4u] = rotated_key(start, head, c, position, inverse);
                 }
-                put_key_octet((head * params.n_slots + slot) * octets + i % octets, values);
+                put_keys(head * params.n_slots + slot, octet, values);
             }
         }
     }

@@ -36,7 +36,7 @@ impl Kernel {
             bindings: found.bindings.into_iter().map(binding).collect::<Vec<_>>().leak(),
             n_params: found.params.len(),
             subgroups: false,
-            source: source.to_owned().leak(),
+            texts: vec![&*source.to_owned().leak()].leak(),
         })))
     }
 }
@@ -66,7 +66,7 @@ mod tests {
     fn a_kernel_tells_what_it_asks_of_its_launcher() {
         let kernel = Kernel::from_wgsl("scale", SOURCE).unwrap();
         assert_eq!((kernel.n_inputs(), kernel.bindings.len(), kernel.n_params), (1, 2, 2));
-        assert_eq!((kernel.name, kernel.workgroup, kernel.source), ("scale", [32, 1, 1], SOURCE));
+        assert_eq!((kernel.name, kernel.workgroup, kernel.source().as_str()), ("scale", [32, 1, 1], SOURCE));
         let other = Kernel::from_wgsl("scale", &SOURCE.replace("size(32)", "size(64)")).unwrap();
         assert_ne!(kernel.variant, other.variant);
     }

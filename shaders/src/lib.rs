@@ -25,8 +25,8 @@ pub struct Kernel {
     pub n_params: usize,
     /// Whether it runs only where the device has subgroups of eight lanes or more.
     pub subgroups: bool,
-    /// Complete WGSL.
-    pub source: &'static str,
+    /// Its WGSL in parts: declarations, shared pieces, the kernel. Variants point to the same texts.
+    pub texts: &'static [&'static str],
 }
 
 /// One storage binding of a kernel.
@@ -42,6 +42,11 @@ impl Kernel {
     /// How many bindings are inputs; the rest are outputs.
     pub fn n_inputs(&self) -> usize {
         self.bindings.iter().filter(|binding| !binding.written).count()
+    }
+
+    /// Complete WGSL.
+    pub fn source(&self) -> String {
+        self.texts.concat()
     }
 }
 

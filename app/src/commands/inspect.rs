@@ -102,7 +102,7 @@ struct TokenizerReport {
 struct MemoryReport {
     context_tokens: usize,
     /// How keys and values are kept.
-    kv: &'static str,
+    kv: String,
     weights_device_bytes: u64,
     adapters_device_bytes: u64,
     kv_device_bytes: u64,
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     let model = ModelArgs { model: args.model.clone() };
     let checkpoint = loading::source(&model)?.open()?;
     let context = args.context.map(|n| n as usize);
-    let report = report::of(&checkpoint, &args.adapters.open()?, context, args.kv.kv.into())?;
+    let report = report::of(&checkpoint, &args.adapters.open()?, context, args.kv.kv)?;
     if args.json {
         output::json(&report)?;
     } else {

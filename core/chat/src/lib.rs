@@ -37,7 +37,7 @@ pub use output::{Channel, Written};
 pub use prompt::{Encoded, Prompt};
 pub use recovery::Reload;
 pub use samara_engine::{FinishReason, Sampling, Stats};
-pub use samara_model::{Config, Decoder, KvFormat, LoadProgress, ScaledAdapter};
+pub use samara_model::{Config, Decoder, KvFormat, KvFormats, LoadProgress, ScaledAdapter};
 pub use samara_ops::device::OpenDevice;
 pub use samara_text::{Message, RenderOptions};
 pub use session::{Session, SessionConfig, Settings};

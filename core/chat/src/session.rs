@@ -1,7 +1,7 @@
 //! A model at work: prompts in, generations out.
 
 use samara_engine::{Engine, EngineConfig, Request, Sampling};
-use samara_model::{Config, KvFormat};
+use samara_model::{Config, KvFormats};
 use samara_text::StopStrings;
 
 use crate::output::Output;
@@ -20,12 +20,12 @@ pub struct SessionConfig {
     /// Most prompt tokens of one step; see [`EngineConfig::prefill_chunk_tokens`].
     pub prefill_chunk_tokens: usize,
     /// How keys and values lie in device memory.
-    pub kv: KvFormat,
+    pub kv: KvFormats,
 }
 
 impl Default for SessionConfig {
     fn default() -> Self {
-        Self { context_tokens: None, prefill_chunk_tokens: 64, kv: KvFormat::default() }
+        Self { context_tokens: None, prefill_chunk_tokens: 64, kv: KvFormats::default() }
     }
 }
 

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use samara_chat::{
-    ChatError, Config, Conversation, Decoder, FinishReason, KvFormat, Model, Piece, Prompt, Reload, Sampling,
-    ScaledAdapter, Session, SessionConfig, Settings, Source, Written,
+    ChatError, Config, Conversation, Decoder, FinishReason, KvFormat, KvFormats, Model, Piece, Prompt, Reload,
+    Sampling, ScaledAdapter, Session, SessionConfig, Settings, Source, Written,
 };
 use samara_formats::peft::{AdapterConfig, LoraAdapter, LoraModule, TargetModules};
 use samara_ops::device::{DeviceChoice, Limits, OpenDevice, open};
@@ -32,7 +32,11 @@ fn model(device: &OpenDevice) -> Model {
     Model::load(&Source::Embedded, device, &mut |_| ()).unwrap()
 }
 
-const CONFIG: SessionConfig = SessionConfig { context_tokens: Some(384), prefill_chunk_tokens: 32, kv: KvFormat::F16 };
+const CONFIG: SessionConfig = SessionConfig {
+    context_tokens: Some(384),
+    prefill_chunk_tokens: 32,
+    kv: KvFormats { keys: KvFormat::F16, values: KvFormat::F16 },
+};
 
 /// A session on a device of its own, which is opened anew when it is lost. `prepare` sees each new device.
 fn session(prepare: impl Fn(&OpenDevice) + Copy + 'static) -> Option<(Session, Current)> {

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use samara_model::{Decoder, KvFormat};
+use samara_model::{Decoder, KvFormats};
 use samara_ops::OpsError;
 
 use crate::kept::{Begun, Kept};
@@ -23,7 +23,7 @@ pub struct EngineConfig {
     /// Most prompt tokens of one step, at least 1. Larger runs faster, smaller reacts to `cancel` sooner.
     pub prefill_chunk_tokens: usize,
     /// How keys and values lie in the cache.
-    pub kv: KvFormat,
+    pub kv: KvFormats,
     /// Whether a step may begin before the token of the one before has come back, so that the device need not wait for
     /// the host. Changes no token; without it, it can be measured what that gains.
     pub ahead: bool,

@@ -24,7 +24,7 @@ pub use error::{ComputeError, EngineError};
 pub use event::{Event, FinishReason};
 pub use model::{LanguageModel, RewindableCache};
 pub use request::{Request, SequenceId};
-pub use samara_model::KvFormat;
+pub use samara_model::{KvFormat, KvFormats};
 pub use samara_ops::{Choice, Picked, SampleError, log_prob};
 pub use sampler::uniform;
 pub use sampling::Sampling;

@@ -2,7 +2,7 @@
 
 use std::future::{Future, ready};
 
-use samara_model::{Decoder, KvCache, KvFormat, Want};
+use samara_model::{Decoder, KvCache, KvFormats, Want};
 use samara_ops::{Choice, OpsError, Picked, Picking, SampleError};
 
 /// A model that continues token ids. [`Decoder`] is one; the engine's tests have another.
@@ -20,12 +20,12 @@ pub trait LanguageModel {
     fn context_length(&self) -> usize;
 
     /// Most tokens that a cache on the model's device can hold.
-    fn max_cache_tokens(&self, _: KvFormat) -> usize {
+    fn max_cache_tokens(&self, _: KvFormats) -> usize {
         usize::MAX
     }
 
     /// An empty cache for sequences of up to `capacity_tokens`, run in chunks of up to `max_chunk_tokens`.
-    fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize, kv: KvFormat) -> Self::Cache;
+    fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize, kv: KvFormats) -> Self::Cache;
 
     /// Appends `tokens` `[T]` to the cache and waits until they are in.
     ///
@@ -93,11 +93,11 @@ impl LanguageModel for Decoder {
         self.config().context_length
     }
 
-    fn max_cache_tokens(&self, kv: KvFormat) -> usize {
+    fn max_cache_tokens(&self, kv: KvFormats) -> usize {
         Decoder::max_cache_tokens(self, kv)
     }
 
-    fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize, kv: KvFormat) -> KvCache {
+    fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize, kv: KvFormats) -> KvCache {
         Decoder::new_cache(self, capacity_tokens, max_chunk_tokens, kv)
     }
 

@@ -8,13 +8,13 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use samara_engine::{
-    ComputeError, Engine, EngineConfig, EngineError, Event, FinishReason, KvFormat, Request, Sampling, SequenceId,
+    ComputeError, Engine, EngineConfig, EngineError, Event, FinishReason, KvFormats, Request, Sampling, SequenceId,
     Stats, log_prob,
 };
 use toy::{Toy, VOCAB_SIZE};
 
 fn config(context_tokens: usize, prefill_chunk_tokens: usize) -> EngineConfig {
-    EngineConfig { context_tokens, prefill_chunk_tokens, kv: KvFormat::F16, ahead: true }
+    EngineConfig { context_tokens, prefill_chunk_tokens, kv: KvFormats::default(), ahead: true }
 }
 
 fn engine(toy: Toy, prefill_chunk_tokens: usize) -> Engine<Toy> {

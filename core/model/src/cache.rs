@@ -5,7 +5,7 @@
 //! nothing. What a ring has overwritten is gone; that is why not every rewind is possible.
 
 use burn::tensor::Device;
-use samara_ops::{HeadShape, KvFormat, LayerCache, OpsError, RopeTable, Step};
+use samara_ops::{HeadShape, KvFormats, LayerCache, OpsError, RopeTable, Step};
 
 use crate::{
     config::{Attention, Config},
@@ -30,7 +30,7 @@ pub(crate) struct RopeTables {
 }
 
 impl KvCache {
-    pub(crate) fn new(config: &Config, capacity: usize, max_chunk: usize, kv: KvFormat, device: &Device) -> Self {
+    pub(crate) fn new(config: &Config, capacity: usize, max_chunk: usize, kv: KvFormats, device: &Device) -> Self {
         let capacity = capacity.max(1);
         let max_chunk = max_chunk.clamp(1, capacity);
         let heads = config.heads();

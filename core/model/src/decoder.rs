@@ -15,7 +15,7 @@ pub use self::{
 use burn::tensor::{Device, Int, Tensor};
 use samara_formats::Checkpoint;
 use samara_ops::{
-    self as ops, Activation, Adjustments, AttentionSpec, Choice, Faults, KvFormat, Norm, QkSpec, Weight,
+    self as ops, Activation, Adjustments, AttentionSpec, Choice, Faults, KvFormats, Norm, QkSpec, Weight,
     device::OpenDevice, family::Kernels,
 };
 
@@ -168,12 +168,13 @@ impl Decoder {
     }
 
     /// The most tokens that a cache on this device can hold: one layer's keys are one binding.
-    pub fn max_cache_tokens(&self, kv: KvFormat) -> usize {
+    pub fn max_cache_tokens(&self, kv: KvFormats) -> usize {
         memory::max_cache_tokens(&self.config, kv, self.max_binding_bytes)
     }
 
     /// An empty cache for `capacity_tokens`, to be filled in chunks of at most `max_chunk_tokens`.
-    pub fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize, kv: KvFormat) -> KvCache {
+    pub fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize, kv: impl Into<KvFormats>) -> KvCache {
+        let kv = kv.into();
         let n_bytes = memory::kv_bytes(&self.config, capacity_tokens, max_chunk_tokens, kv);
         let doing = format!("making room for {capacity_tokens} tokens ({})", memory::readable(n_bytes));
         let new = || KvCache::new(&self.config, capacity_tokens, max_chunk_tokens, kv, &self.device);

@@ -4,7 +4,7 @@
 //! After loading there is nothing left to fail: forward passes return values.
 
 use samara_formats::FormatError;
-use samara_ops::OpsError;
+use samara_ops::{KvFormats, OpsError};
 
 use crate::memory::{DeviceMemory, readable};
 
@@ -62,7 +62,7 @@ pub enum ModelError {
         "{source_name}: {} are needed and {} are free: {} for weights,{} {} for keys and values of {context_tokens} tokens, \
          {} to compute in; {}",
         readable(.needed.total_bytes()), readable(*.free_bytes), readable(.needed.weights_bytes), adapters(.needed),
-        readable(.needed.kv_bytes), readable(.needed.scratch_bytes), advice(*.fitting_tokens)
+        readable(.needed.kv_bytes), readable(.needed.scratch_bytes), advice(*.fitting_tokens, *.fitting_kv)
     )]
     DoesNotFit {
         source_name: String,
@@ -71,6 +71,8 @@ pub enum ModelError {
         free_bytes: u64,
         /// The longest context that would fit; 0 where none does.
         fitting_tokens: usize,
+        /// The most exact way to keep keys and values in which this context would fit.
+        fitting_kv: Option<KvFormats>,
     },
 
     /// An adapter was made for another model.
@@ -97,9 +99,11 @@ fn adapters(needed: &DeviceMemory) -> String {
     }
 }
 
-fn advice(fitting_tokens: usize) -> String {
-    match fitting_tokens {
-        0 => "no context is short enough: take a file with fewer bits a weight".to_owned(),
-        n => format!("a context of {n} tokens fits (--context {n})"),
+fn advice(fitting_tokens: usize, fitting_kv: Option<KvFormats>) -> String {
+    match (fitting_tokens, fitting_kv) {
+        (0, None) => "no context is short enough: take a file with fewer bits a weight".to_owned(),
+        (0, Some(kv)) => format!("they fit with --kv {kv}"),
+        (n, None) => format!("a context of {n} tokens fits (--context {n})"),
+        (n, Some(kv)) => format!("they fit with --kv {kv}, and a context of {n} tokens fits (--context {n})"),
     }
 }

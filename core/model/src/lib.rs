@@ -34,4 +34,4 @@ pub use self::{
     merge::Merge,
     scaled::ScaledAdapter,
 };
-pub use samara_ops::{Activation, KvFormat, NormKind, QkNorm};
+pub use samara_ops::{Activation, KvFormat, KvFormats, NormKind, QkNorm, UnknownKvFormats};

@@ -3,7 +3,7 @@
 //! WebGPU does not tell how much memory a device has. Where nobody else does either, an allocation that fails says so.
 
 use samara_formats::Checkpoint;
-use samara_ops::{KvFormat, attention_scratch_bytes, row_bytes};
+use samara_ops::{KvFormat, KvFormats, attention_scratch_bytes, row_bytes};
 
 use crate::{
     Config, ModelError, ScaledAdapter,
@@ -50,7 +50,7 @@ impl DeviceMemory {
         adapters: &[ScaledAdapter],
         context_tokens: usize,
         max_chunk_tokens: usize,
-        kv: KvFormat,
+        kv: impl Into<KvFormats>,
     ) -> Result<Self, ModelError> {
         let plan = Plan::new(config, checkpoint);
         names::check(&plan, config, checkpoint)?;
@@ -61,7 +61,7 @@ impl DeviceMemory {
             kv_bytes: 0,
             scratch_bytes: 0,
         }
-        .with_context(config, context_tokens, max_chunk_tokens, kv))
+        .with_context(config, context_tokens, max_chunk_tokens, kv.into()))
     }
 
     /// All of it.
@@ -70,8 +70,8 @@ impl DeviceMemory {
         owners.into_iter().fold(self.weights_bytes, u64::saturating_add)
     }
 
-    /// The same model with another context.
-    fn with_context(self, config: &Config, context_tokens: usize, max_chunk_tokens: usize, kv: KvFormat) -> Self {
+    /// The same model with another context, or another way to keep it.
+    fn with_context(self, config: &Config, context_tokens: usize, max_chunk_tokens: usize, kv: KvFormats) -> Self {
         Self {
             kv_bytes: kv_bytes(config, context_tokens, max_chunk_tokens, kv),
             scratch_bytes: scratch_bytes(config, context_tokens, max_chunk_tokens),
@@ -91,7 +91,7 @@ pub fn check_fits(
     adapters: &[ScaledAdapter],
     context_tokens: usize,
     max_chunk_tokens: usize,
-    kv: KvFormat,
+    kv: KvFormats,
     room: Room,
 ) -> Result<(), ModelError> {
     let source_name = checkpoint.source().to_owned();
@@ -103,18 +103,22 @@ pub fn check_fits(
     let needed = DeviceMemory::needed(config, checkpoint, adapters, context_tokens, max_chunk_tokens, kv)?;
     match free_bytes {
         Some(free_bytes) if needed.total_bytes() > free_bytes => {
-            let of = |n_tokens| needed.with_context(config, n_tokens, max_chunk_tokens, kv);
-            let fitting_tokens = largest(context_tokens, |n_tokens| of(n_tokens).total_bytes() <= free_bytes);
-            Err(ModelError::DoesNotFit { source_name, needed, context_tokens, free_bytes, fitting_tokens })
+            let of = |n_tokens, kv| needed.with_context(config, n_tokens, max_chunk_tokens, kv);
+            let fitting_tokens = largest(context_tokens, |n_tokens| of(n_tokens, kv).total_bytes() <= free_bytes);
+            let mut exact_first = KvFormat::ALL.map(KvFormats::from).into_iter();
+            let fitting_kv = exact_first.find(|&kv| of(context_tokens, kv).total_bytes() <= free_bytes);
+            Err(ModelError::DoesNotFit { source_name, needed, context_tokens, free_bytes, fitting_tokens, fitting_kv })
         }
         _ => Ok(()),
     }
 }
 
-/// The most tokens that a cache can hold: one layer's keys are one binding, and so are the rotations.
-pub fn max_cache_tokens(config: &Config, kv: KvFormat, max_binding_bytes: u64) -> usize {
-    let per_token = kv.row_bytes(&config.heads()).max(VALUE_BYTES * config.head_dim as u64);
-    usize::try_from(max_binding_bytes / per_token).unwrap_or(usize::MAX)
+/// The most tokens that a cache can hold: one layer's keys are one binding, its values another, and so are the rotations.
+pub fn max_cache_tokens(config: &Config, kv: KvFormats, max_binding_bytes: u64) -> usize {
+    let [keys, values] = [kv.keys, kv.values].map(|format| format.row_bytes(&config.heads()));
+    let per_token = keys.max(values).max(VALUE_BYTES * config.head_dim as u64);
+    // Keys and values fill whole 16 bytes.
+    usize::try_from((max_binding_bytes & !15) / per_token).unwrap_or(usize::MAX)
 }
 
 /// The largest `n` below `refused` that fits, 0 where none does; whatever is smaller than what fits does too.
@@ -138,10 +142,9 @@ fn weights_bytes(plan: &Plan, checkpoint: &Checkpoint) -> u64 {
 }
 
 /// Keys and values of all layers.
-pub fn kv_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize, kv: KvFormat) -> u64 {
+pub fn kv_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize, kv: KvFormats) -> u64 {
     let slots = slots_per_layer(config, context_tokens, max_chunk_tokens.min(context_tokens));
-    let slot_bytes = 2 * kv.row_bytes(&config.heads());
-    slots.fold(0, |n_bytes: u64, n_slots| n_bytes.saturating_add(slot_bytes.saturating_mul(n_slots as u64)))
+    slots.fold(0, |n_bytes: u64, n_slots| n_bytes.saturating_add(kv.bytes(n_slots, &config.heads())))
 }
 
 fn scratch_bytes(config: &Config, context_tokens: usize, max_chunk_tokens: usize) -> u64 {

@@ -1,7 +1,7 @@
 //! Causal attention over the KV cache, full or sliding, with grouped query heads.
 
 use crate::family::{Family, Kernels, Task};
-use crate::kv::KvFormat;
+use crate::kv::{KvFormats, Side};
 use crate::linear::dot;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::qk_norm_rope::{HeadShape, LayerCache};
@@ -41,7 +41,7 @@ pub struct AttentionSpec {
 #[derive(Debug, Clone, Copy)]
 struct Attention {
     kernels: Kernels,
-    format: KvFormat,
+    formats: KvFormats,
     params: AttentionParams,
 }
 
@@ -78,7 +78,7 @@ pub fn attention(q: &Tensor<2>, cache: &LayerCache, step: &Step, spec: &Attentio
         scale: spec.scale,
         n_splits: n_splits(n_tokens, spec),
     };
-    let operation = Attention { kernels: spec.kernels, format: cache.format(), params };
+    let operation = Attention { kernels: spec.kernels, formats: cache.formats(), params };
     let mut inputs = vec![float(q)];
     inputs.extend(cache.buffers());
     inputs.push(step.buffer());
@@ -109,8 +109,7 @@ impl Attention {
         let AttentionParams { n_tokens, n_heads, n_kv_heads, head_dim, n_splits, .. } = self.params;
         let sharing = n_heads / n_kv_heads;
         let n_rows = n_tokens * sharing;
-        let of =
-            |kernels: &[&'static Kernel], variant: usize| kernels[variant * KvFormat::ALL.len() + self.format as usize];
+        let of = |kernels: &[&'static Kernel], variant: usize| kernels[self.formats.variant(variant)];
         if n_tokens == 1 && self.kernels.of(Task::TokenAttention) != Family::Workgroup {
             let fits = |&(width, heads): &(u32, u32)| width == head_dim && sharing.is_multiple_of(heads);
             if let Some(variant) = HEADS.iter().rposition(fits) {
@@ -135,14 +134,12 @@ impl Attention {
         self.kernel().0.bindings.iter().any(|binding| binding.name == "parts")
     }
 
-    /// What the cache holds of one key head at these positions.
-    fn rows(&self, words: &[u32], positions: Range<usize>, kv_head: usize) -> Vec<f32> {
-        let AttentionParams { n_slots, head_dim, .. } = self.params;
-        let head_words = self.format.head_words(head_dim as usize);
-        let mut rows = vec![0.0; positions.len() * head_dim as usize];
-        for (position, row) in positions.zip(rows.chunks_exact_mut(head_dim as usize)) {
-            let head = kv_head * n_slots as usize + position % n_slots as usize;
-            self.format.decode(&words[head * head_words..][..head_words], row);
+    /// What one side of the cache holds of a key head at these positions.
+    fn rows(&self, side: Side, words: &[u32], positions: Range<usize>, kv_head: usize) -> Vec<f32> {
+        let n_slots = self.params.n_slots as usize;
+        let mut rows = vec![0.0; positions.len() * side.head_dim];
+        for (position, values) in positions.zip(rows.chunks_exact_mut(side.head_dim)) {
+            side.decode(kv_head * n_slots + position % n_slots, words, values);
         }
         rows
     }
@@ -179,9 +176,11 @@ impl Operation for Attention {
             (position + 1).saturating_sub(self.params.window as usize)..position + 1
         };
         let all = seen(0).start..seen(n_tokens - 1).end;
+        let [of_keys, of_values] =
+            self.formats.sides((self.params.n_kv_heads * self.params.n_slots) as usize, head_dim);
         for kv_head in 0..n_heads / sharing {
-            let read = |words: &[u32]| self.rows(words, all.clone(), kv_head);
-            let (keys, values) = (read(inputs[1].u32()), read(inputs[2].u32()));
+            let keys = self.rows(of_keys, inputs[1].u32(), all.clone(), kv_head);
+            let values = self.rows(of_values, inputs[2].u32(), all.clone(), kv_head);
             for (token, head) in (0..n_tokens).flat_map(|token| (0..sharing).map(move |head| (token, head))) {
                 let range = (seen(token).start - all.start) * head_dim..(seen(token).end - all.start) * head_dim;
                 let [keys, values] = [&keys, &values].map(|rows| rows[range.clone()].chunks_exact(head_dim));

@@ -14,7 +14,7 @@ pub use work::{Work, largest_error};
 
 use crate::family::Family;
 use crate::glu::Activation;
-use crate::kv::KvFormat;
+use crate::kv::KvFormats;
 use crate::norm::NormKind;
 use crate::qk_norm_rope::{HeadShape, QkNorm};
 use samara_shaders::Format;
@@ -47,7 +47,7 @@ pub enum Subject {
     /// [`crate::qk_norm_rope`].
     QkNormRope { norm: QkNorm, heads: HeadShape, n_tokens: usize },
     /// [`crate::attention`] of tokens of which the last sees `n_keys` keys, its own among them.
-    Attention { family: Family, kv: KvFormat, heads: HeadShape, n_tokens: usize, n_keys: usize },
+    Attention { family: Family, kv: KvFormats, heads: HeadShape, n_tokens: usize, n_keys: usize },
     /// [`crate::penalise`] of every 37th token.
     Penalise { vocab_size: usize },
     /// [`crate::greedy`].

@@ -65,7 +65,7 @@ pub use gated_linear::gated_linear;
 pub use glu::{Activation, glu};
 pub use greedy::{check_finite, greedy, log_prob};
 pub use improbable::{Improbable, skip_improbable};
-pub use kv::KvFormat;
+pub use kv::{KvFormat, KvFormats, UnknownKvFormats};
 pub use linear::linear;
 pub use low_rank::low_rank;
 pub use moe::{Routes, moe_combine, moe_linear, moe_route};

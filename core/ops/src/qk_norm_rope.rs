@@ -1,7 +1,7 @@
 //! What lies between the fused QKV product and attention: QK-norm, clipping, RoPE and the write to the KV cache.
 
 use crate::attention::n_part_words;
-use crate::kv::KvFormat;
+use crate::kv::{KvFormats, Side};
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{Buffer, empty, float, int, into_float, into_int, run};
 use crate::step::Step;
@@ -53,8 +53,8 @@ pub struct RopeTable(Tensor<2>);
 pub struct LayerCache {
     n_slots: usize,
     heads: HeadShape,
-    format: KvFormat,
-    /// The words of keys and values, head by head and in each slot by slot; away while an operation writes them.
+    formats: KvFormats,
+    /// The words of keys and values; away while an operation writes them.
     tensors: Option<[Tensor<1, Int>; 2]>,
     /// Where workgroups that share a token's keys leave their parts; see `splits.wgsl`.
     parts: Tensor<1, Int>,
@@ -64,7 +64,7 @@ pub struct LayerCache {
 #[derive(Debug, Clone, Copy)]
 struct QkNormRope {
     norm: QkNorm,
-    format: KvFormat,
+    formats: KvFormats,
     params: QkNormRopeParams,
 }
 
@@ -105,11 +105,12 @@ impl RopeTable {
 
 impl LayerCache {
     /// Room for `n_slots` positions.
-    pub fn new(n_slots: usize, heads: &HeadShape, format: KvFormat, device: &Device) -> Self {
-        let n_words = n_slots * heads.n_kv_heads * format.head_words(heads.head_dim);
-        let zeros = || Tensor::zeros([n_words], (device, DType::U32));
-        let parts = Tensor::zeros([n_part_words(heads)], (device, DType::U32));
-        Self { n_slots, heads: *heads, format, tensors: Some([zeros(), zeros()]), parts }
+    pub fn new(n_slots: usize, heads: &HeadShape, formats: impl Into<KvFormats>, device: &Device) -> Self {
+        let zeros = |n_words: usize| Tensor::zeros([n_words], (device, DType::U32));
+        let parts = zeros(n_part_words(heads));
+        let mut cache = Self { n_slots, heads: *heads, formats: formats.into(), tensors: None, parts };
+        cache.tensors = Some(cache.sides().map(|side| zeros(side.n_words())));
+        cache
     }
 
     /// How many positions it holds.
@@ -118,13 +119,17 @@ impl LayerCache {
     }
 
     /// How its numbers lie in memory.
-    pub fn format(&self) -> KvFormat {
-        self.format
+    pub fn formats(&self) -> KvFormats {
+        self.formats
     }
 
     /// Bytes in device memory.
     pub fn n_bytes(&self) -> u64 {
-        2 * self.n_slots as u64 * self.format.row_bytes(&self.heads)
+        self.sides().iter().map(|side| 4 * side.n_words() as u64).sum()
+    }
+
+    fn sides(&self) -> [Side; 2] {
+        self.formats.sides(self.n_slots * self.heads.n_kv_heads, self.heads.head_dim)
     }
 
     /// Keys and values, to be read.
@@ -137,6 +142,13 @@ impl LayerCache {
         int(&self.parts)
     }
 
+    /// The words of keys and values.
+    #[cfg(test)]
+    pub(crate) fn words(self) -> [Vec<u32>; 2] {
+        let read = |side: Tensor<1, Int>| side.into_data().try_into_vec().unwrap_or_default();
+        self.tensors.map(|sides| sides.map(read)).unwrap_or_default()
+    }
+
     /// Keys and values, given away so that they can be written without a copy.
     fn take(&mut self) -> Vec<Buffer> {
         self.tensors.take().into_iter().flatten().map(into_int).collect()
@@ -144,7 +156,7 @@ impl LayerCache {
 }
 
 /// Normed, clipped and rotated queries; keys (likewise) and clipped values go to the cache's slots of this step,
-/// rounded to its format.
+/// rounded to its formats.
 ///
 /// # Shapes
 /// - qkv `[T, (H + 2K) * C]`
@@ -192,7 +204,7 @@ impl QkNormRope {
             eps: spec.eps,
             clip: spec.clip.unwrap_or(f32::MAX),
         };
-        Self { norm: spec.norm, format: cache.format(), params }
+        Self { norm: spec.norm, formats: cache.formats(), params }
     }
 
     /// One row of queries or keys: norm, clip and rotate.
@@ -223,13 +235,9 @@ impl QkNormRope {
     }
 
     /// Stores the heads of one slot.
-    fn put(&self, row: &[f32], slot: usize, words: &mut [u32]) {
-        let head_dim = self.params.head_dim as usize;
-        let head_words = self.format.head_words(head_dim);
-        for (head, slots) in
-            row.chunks_exact(head_dim).zip(words.chunks_exact_mut(self.params.n_slots as usize * head_words))
-        {
-            self.format.encode(head, &mut slots[slot * head_words..][..head_words]);
+    fn put(&self, row: &[f32], slot: usize, side: Side, words: &mut [u32]) {
+        for (head, values) in row.chunks_exact(side.head_dim).enumerate() {
+            side.encode(head * self.params.n_slots as usize + slot, values, words);
         }
     }
 
@@ -250,6 +258,8 @@ impl Operation for QkNormRope {
             QkNorm::PerHead => weight.split_at(head_dim),
         };
         let [q_out, keys, values] = outputs else { return };
+        let [of_keys, of_values] =
+            self.formats.sides((self.params.n_kv_heads * self.params.n_slots) as usize, head_dim);
         let (mut rotated, mut clipped) = (vec![0.0; kv_width], vec![0.0; kv_width]);
         for (token, row) in qkv.chunks_exact(q_width + 2 * kv_width).enumerate() {
             let position = step[0] as usize + token;
@@ -260,8 +270,8 @@ impl Operation for QkNormRope {
             self.rotate(q, q_weight, rope, &mut q_out.f32()[token * q_width..][..q_width]);
             self.rotate(k, k_weight, rope, &mut rotated);
             clipped.iter_mut().zip(v).for_each(|(y, v)| *y = self.clip(*v));
-            self.put(&rotated, slot, keys.u32());
-            self.put(&clipped, slot, values.u32());
+            self.put(&rotated, slot, of_keys, keys.u32());
+            self.put(&clipped, slot, of_values, values.u32());
         }
     }
 
@@ -271,7 +281,7 @@ impl Operation for QkNormRope {
             QkNorm::Full => 1,
             QkNorm::PerHead => 2,
         };
-        let kernel = QK_NORM_ROPE[norm * KvFormat::ALL.len() + self.format as usize];
+        let kernel = QK_NORM_ROPE[self.formats.variant(norm)];
         Launch { kernel, groups: 3 * u64::from(self.params.n_tokens), params: self.params.words() }
     }
 }

@@ -289,7 +289,7 @@ impl CubeKernel for Wgsl {
     }
 
     fn source(&self) -> Option<PrecompiledSource> {
-        let source = self.0.source.into();
+        let source = self.0.source().into();
         Some(PrecompiledSource { source, entrypoint_name: "main".into(), lang: "wgsl" })
     }
 }

@@ -7,7 +7,7 @@ use crate::bench::{OLMO2_1B_HEADS, Ready, Subject, largest_error};
 use crate::device::OpenDevice;
 use crate::error::OpsError;
 use crate::family::{Family, Kernels, Task};
-use crate::kv::KvFormat;
+use crate::kv::{KvFormat, KvFormats};
 use samara_shaders::Format;
 
 /// Rows and width of the weight, and tokens of a prompt, that the trial computes with.
@@ -77,15 +77,15 @@ pub fn fastest(trials: &[Trial]) -> Kernels {
     }))
 }
 
-/// The kernels that a trial is about: others ask for another trial.
-pub fn sources() -> impl Iterator<Item = &'static str> {
-    samara_shaders::ALL.iter().copied().flatten().map(|kernel| kernel.source)
+/// What the kernels are made of that a trial is about: others ask for another trial.
+pub fn texts() -> impl Iterator<Item = &'static str> {
+    samara_shaders::ALL.iter().copied().flatten().flat_map(|kernel| kernel.texts).copied()
 }
 
 fn subject(task: Task, family: Family) -> Subject {
     let [n_out, n_in] = WEIGHT;
     let product = |n_tokens| Subject::Linear { format: Format::Q4_0, family, n_tokens, n_out, n_in };
-    let (heads, kv) = (OLMO2_1B_HEADS, KvFormat::F16);
+    let (heads, kv) = (OLMO2_1B_HEADS, KvFormats::from(KvFormat::F16));
     let attention = |n_tokens| Subject::Attention { family, kv, heads, n_tokens, n_keys: N_KEYS };
     match task {
         Task::Matvec => product(1),

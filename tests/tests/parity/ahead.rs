@@ -9,7 +9,7 @@ use crate::{CAPACITY, check_all, golden};
 
 /// An engine that runs ahead, or waits for every token.
 fn engine(model: &Decoder, prefill_chunk_tokens: usize, ahead: bool) -> Result<Engine> {
-    let config = EngineConfig { context_tokens: CAPACITY, prefill_chunk_tokens, kv: KvFormat::F16, ahead };
+    let config = EngineConfig { context_tokens: CAPACITY, prefill_chunk_tokens, kv: KvFormat::F16.into(), ahead };
     Ok(Engine::new(model.clone(), config)?)
 }
 

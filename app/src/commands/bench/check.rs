@@ -7,7 +7,7 @@ use clap::Args;
 use samara_ops::bench::{OLMO2_1B_HEADS, Subject, largest_error};
 use samara_ops::device::{self, DeviceChoice, OpenDevice};
 use samara_ops::family::Family;
-use samara_ops::{Activation, Format, HeadShape, KvFormat, NormKind, QkNorm};
+use samara_ops::{Activation, Format, HeadShape, KvFormat, KvFormats, NormKind, QkNorm};
 use serde::Serialize;
 
 use crate::args::{DeviceArgs, LimitsArg};
@@ -99,7 +99,9 @@ fn subjects(families: &[Family]) -> Vec<Subject> {
     for &family in families {
         let heads = [grouped(64), OLMO2_1B_HEADS, grouped(256)];
         let of = |kv, n_tokens| heads.map(|heads| Subject::Attention { family, kv, heads, n_tokens, n_keys: 301 });
-        all.extend(KvFormat::ALL.into_iter().flat_map(|kv| [of(kv, 1), of(kv, 5)].concat()));
+        let mixed = KvFormats { keys: KvFormat::Q8, values: KvFormat::Q4 };
+        let formats = KvFormat::ALL.map(KvFormats::from).into_iter().chain([mixed]);
+        all.extend(formats.flat_map(|kv| [of(kv, 1), of(kv, 5)].concat()));
     }
     for vocab_size in [4099, 100_352] {
         all.push(Subject::Greedy { vocab_size });

@@ -133,7 +133,7 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
     let load_s = start.elapsed().as_secs_f64();
     let pipelines_at_load = counts::pipelines();
     let (weights_device_bytes, adapters_device_bytes) = (decoder.n_bytes(), decoder.adapters_bytes());
-    let (prefill_chunk_tokens, kv) = (args.prefill_chunk, args.kv.kv.into());
+    let (prefill_chunk_tokens, kv) = (args.prefill_chunk, args.kv.kv);
     let sizes = |ahead| EngineConfig { context_tokens, prefill_chunk_tokens, kv, ahead };
     let waiting = args.waiting_too.then(|| Engine::new(decoder.clone(), sizes(false))).transpose()?;
     let mut bench = Bench { engine: Engine::new(decoder, sizes(true))?, waiting, next_seed: 1 };

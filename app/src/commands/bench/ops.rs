@@ -11,10 +11,10 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
-use samara_ops::Format;
 use samara_ops::bench::{Ready, Subject};
 use samara_ops::device::OpenDevice;
 use samara_ops::family::Family;
+use samara_ops::{Format, KvFormats};
 use serde::Serialize;
 
 use super::median_and_least;
@@ -54,6 +54,9 @@ pub(super) struct OpsBenchArgs {
     /// How many keys attention sees
     #[arg(long, value_name = "KEYS,...", value_delimiter = ',', default_values_t = [64, 1024, 4096], value_parser = clap::value_parser!(u32).range(1..))]
     keys: Vec<u32>,
+    /// How keys and values are kept, as for `generate`
+    #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', default_value = "f32,f16,q8,q4")]
+    kv: Vec<KvFormats>,
     /// Rounds, of which the median counts
     #[arg(short, long, value_name = "N", default_value_t = 5)]
     repetitions: usize,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use samara_chat::{ChatError, Config, Dialect, KvFormat, ScaledAdapter, SessionConfig};
+use samara_chat::{ChatError, Config, Dialect, KvFormats, ScaledAdapter, SessionConfig};
 use samara_formats::{Checkpoint, Metadata};
 use samara_model::{Attention, DeviceMemory, NormPlacement};
 
@@ -17,7 +17,7 @@ pub(super) fn of(
     checkpoint: &Checkpoint,
     adapters: &[ScaledAdapter],
     context: Option<usize>,
-    kv: KvFormat,
+    kv: KvFormats,
 ) -> anyhow::Result<Report> {
     let config = Config::from_checkpoint(checkpoint).map_err(ChatError::from)?;
     let dialect = Dialect::from_checkpoint(checkpoint)?;
@@ -112,14 +112,14 @@ fn memory(
     config: &Config,
     adapters: &[ScaledAdapter],
     context_tokens: usize,
-    kv: KvFormat,
+    kv: KvFormats,
 ) -> Result<MemoryReport, ChatError> {
     // Sliding layers keep a chunk of the prompt beside their window.
     let chunk_tokens = SessionConfig::default().prefill_chunk_tokens;
     let needed = DeviceMemory::needed(config, checkpoint, adapters, context_tokens, chunk_tokens, kv)?;
     Ok(MemoryReport {
         context_tokens,
-        kv: kv.name(),
+        kv: kv.to_string(),
         weights_device_bytes: needed.weights_bytes,
         adapters_device_bytes: needed.adapters_bytes,
         kv_device_bytes: needed.kv_bytes,

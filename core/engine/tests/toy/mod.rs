@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::task::Poll;
 
-use samara_engine::{Choice, KvFormat, LanguageModel, Picked, RewindableCache, SampleError};
+use samara_engine::{Choice, KvFormats, LanguageModel, Picked, RewindableCache, SampleError};
 use samara_ops::{OpsError, pick_on_host};
 
 pub const VOCAB_SIZE: usize = 24;
@@ -48,7 +48,7 @@ impl LanguageModel for Toy {
         64
     }
 
-    fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize, _: KvFormat) -> ToyCache {
+    fn new_cache(&self, capacity_tokens: usize, max_chunk_tokens: usize, _: KvFormats) -> ToyCache {
         ToyCache { ids: Vec::new(), capacity_tokens, max_chunk_tokens, slack_tokens: self.slack_tokens, chosen: None }
     }
 

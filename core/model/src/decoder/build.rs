@@ -1,7 +1,7 @@
 //! From a plan to a decoder: reads weights in order and sets each part's exit.
 
 use samara_formats::Checkpoint;
-use samara_ops::{self as ops, AttentionSpec, KvFormat, Norm, QkSpec, Weight, device::OpenDevice, family::Kernels};
+use samara_ops::{self as ops, AttentionSpec, KvFormats, Norm, QkSpec, Weight, device::OpenDevice, family::Kernels};
 
 use super::{Decoder, FeedForward, Layer};
 use crate::{
@@ -65,7 +65,7 @@ impl Builder<'_> {
         if self.loader.open.adapter.is_none() {
             return;
         }
-        let (capacity, kv) = (2 * WARM_UP_TOKENS, KvFormat::default());
+        let (capacity, kv) = (2 * WARM_UP_TOKENS, KvFormats::default());
         let mut cache = KvCache::new(self.config, capacity, WARM_UP_TOKENS, kv, &self.loader.open.device);
         for tokens in [&[0; WARM_UP_TOKENS][..], &[0]] {
             cache.begin(tokens, 0.0);

@@ -247,8 +247,8 @@ fn sliding_layers_take_memory_for_their_window_only() {
     text["sliding_window"] = json!(16);
     let config = Config::from_huggingface("config.json", &text).unwrap();
     let bytes_per_slot = 4 * 2 * (2 * 8) * 2;
-    assert_eq!(crate::memory::kv_bytes(&config, 1000, 8, KvFormat::F32), bytes_per_slot * 24);
-    assert_eq!(crate::memory::kv_bytes(&config, 10, 8, KvFormat::F32), bytes_per_slot * 10);
+    assert_eq!(crate::memory::kv_bytes(&config, 1000, 8, KvFormat::F32.into()), bytes_per_slot * 24);
+    assert_eq!(crate::memory::kv_bytes(&config, 10, 8, KvFormat::F32.into()), bytes_per_slot * 10);
 }
 
 fn n_out(matrix: &MatrixPlan) -> usize {

@@ -10,7 +10,7 @@ use crate::family::Kernels;
 use crate::gated_linear::gated_linear;
 use crate::glu::{Activation, glu};
 use crate::greedy::greedy;
-use crate::kv::KvFormat;
+use crate::kv::KvFormats;
 use crate::linear::linear;
 use crate::moe::{moe_combine, moe_linear, moe_route};
 use crate::norm::{Norm, NormKind, add_norm, norm, norm_add};
@@ -85,7 +85,7 @@ pub(super) fn of(subject: &Subject, open: &OpenDevice, cold_bytes: u64) -> Launc
         }
         Subject::Glu { activation, n_tokens, d_ff } => gating(activation, n_tokens, d_ff, device),
         Subject::QkNormRope { norm, heads, n_tokens } => {
-            let mut keys = Keys::new(norm, heads, KvFormat::F16, n_tokens, device);
+            let mut keys = Keys::new(norm, heads, KvFormats::default(), n_tokens, device);
             let step = step(0, n_tokens, 1, device);
             Box::new(move || Output::of(keys.append(&step)))
         }
@@ -123,7 +123,7 @@ fn gating(activation: Activation, n_tokens: usize, d_ff: usize, device: &Device)
 
 fn attending(
     kernels: Kernels,
-    kv: KvFormat,
+    kv: KvFormats,
     heads: HeadShape,
     n_tokens: usize,
     n_keys: usize,
@@ -200,7 +200,7 @@ struct Keys {
 }
 
 impl Keys {
-    fn new(norm: QkNorm, heads: HeadShape, kv: KvFormat, n_tokens: usize, device: &Device) -> Self {
+    fn new(norm: QkNorm, heads: HeadShape, kv: KvFormats, n_tokens: usize, device: &Device) -> Self {
         let n_weights = match norm {
             QkNorm::PerHead => 2 * heads.head_dim,
             QkNorm::None | QkNorm::Full => heads.q_width() + heads.kv_width(),

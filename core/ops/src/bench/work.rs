@@ -1,6 +1,7 @@
 //! What an operation cannot do without: bytes that must move, arithmetic that must happen, and the error it may make.
 
 use super::Subject;
+use crate::kv::KvFormat;
 use crate::weight::row_bytes;
 
 /// Of each value of [`crate::ceiling_multiply_add`]: four steps of eight chains, and two for each.
@@ -62,7 +63,7 @@ impl Subject {
                 work(floats(2 * n_tokens * (q + 2 * kv) + q + kv), 7 * n_tokens * (q + kv))
             }
             Self::Attention { kv, heads, n_tokens, n_keys, .. } => {
-                let cached = 2 * n_keys as u64 * kv.row_bytes(&heads);
+                let cached = kv.bytes(n_keys, &heads);
                 let n_seen = n_tokens * n_keys - n_tokens * (n_tokens - 1) / 2;
                 work(cached + floats(2 * n_tokens * heads.q_width()), 4 * n_seen * heads.q_width())
             }
@@ -92,7 +93,16 @@ impl Subject {
             Self::Glu { .. } => of(64.0, 1),
             Self::QkNormRope { heads, .. } => of(8.0, heads.q_width()),
             // A score's error moves a weight by as much, relatively, and scores are as large as a head is wide.
-            Self::Attention { heads, n_keys, .. } => of(16.0, n_keys + heads.q_width()),
+            Self::Attention { kv, heads, n_keys, .. } => {
+                let step = match kv.keys {
+                    KvFormat::F32 | KvFormat::F16 => 0.0,
+                    KvFormat::Q8 => 4.0 / 127.0,
+                    KvFormat::Q4 => 8.0 / 15.0,
+                };
+                // A channel on the border of two codes may fall to either. It moves a score by a step times the query's
+                // channel, and the weight, one of many, by as much.
+                of(16.0, n_keys + heads.q_width()) + 4.0 * step / ((heads.head_dim * n_keys) as f64).sqrt()
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use samara_ops::bench::{OLMO2_1B_HEADS, Subject};
 use samara_ops::device::OpenDevice;
-use samara_ops::{Activation, Format, KvFormat, NormKind, QkNorm};
+use samara_ops::{Activation, Format, KvFormats, NormKind, QkNorm};
 
 use super::OpsBenchArgs;
 
@@ -32,7 +32,7 @@ pub(super) fn all(args: &OpsBenchArgs, open: &OpenDevice) -> Vec<Subject> {
     for &n_keys in &args.keys {
         let n_keys = n_keys as usize;
         let fitting = tokens().filter(|n_tokens| *n_tokens <= n_keys);
-        all.extend(fitting.flat_map(|n_tokens| attention(open, n_tokens, n_keys)));
+        all.extend(fitting.flat_map(|n_tokens| attention(&args.kv, open, n_tokens, n_keys)));
     }
     all.push(Subject::Greedy { vocab_size: VOCAB_SIZE });
     all.push(Subject::Sample { vocab_size: VOCAB_SIZE });
@@ -72,9 +72,14 @@ fn between_products(n_tokens: usize) -> [Subject; 5] {
     ]
 }
 
-fn attention(open: &OpenDevice, n_tokens: usize, n_keys: usize) -> impl Iterator<Item = Subject> {
+fn attention(
+    formats: &[KvFormats],
+    open: &OpenDevice,
+    n_tokens: usize,
+    n_keys: usize,
+) -> impl Iterator<Item = Subject> {
     let heads = OLMO2_1B_HEADS;
-    let of = move |family| KvFormat::ALL.map(|kv| Subject::Attention { family, kv, heads, n_tokens, n_keys });
+    let of = move |family| formats.iter().map(move |&kv| Subject::Attention { family, kv, heads, n_tokens, n_keys });
     open.families().into_iter().flat_map(of)
 }
 

@@ -1,0 +1,82 @@
+// Reads keys and values, an octet of channels at a time; `kv_layout` says how they lie
+//
+// Octets of a block share a scale, which is to be read once for all of them. What is constant here is decided when the
+// pipeline is made.
+
+@group(0) @binding(1) var<storage, read> k_cache: array<vec4<u32>>; // (words / 4)
+@group(0) @binding(2) var<storage, read> v_cache: array<vec4<u32>>; // (words / 4)
+
+// A value is step * code + start; floats have none.
+struct Scale { step: f32, start: f32 }
+
+fn key_scale(row: u32, block: u32) -> Scale {
+    if KEY_BITS >= 16u {
+        return Scale();
+    }
+    let word = record_of(KEY_BITS, row, block);
+    return scale_of(KEY_BITS, k_cache[word / 4u][word % 4u]);
+}
+
+fn key_octet(row: u32, i: u32, scale: Scale) -> Octet {
+    let octet = row * n_octets() + i;
+    if KEY_BITS == 32u {
+        return Octet(bitcast<vec4<f32>>(k_cache[2u * octet]), bitcast<vec4<f32>>(k_cache[2u * octet + 1u]));
+    }
+    if KEY_BITS == 16u {
+        return halves(k_cache[octet]);
+    }
+    if KEY_BITS == 8u {
+        let word = octet % 2u * 2u;
+        return Octet(bytes(k_cache[octet / 2u][word], scale), bytes(k_cache[octet / 2u][word + 1u], scale));
+    }
+    return nibbles(k_cache[octet / 4u][octet % 4u], scale);
+}
+
+fn value_scale(row: u32, block: u32) -> Scale {
+    if VALUE_BITS >= 16u {
+        return Scale();
+    }
+    let word = record_of(VALUE_BITS, row, block);
+    return scale_of(VALUE_BITS, v_cache[word / 4u][word % 4u]);
+}
+
+fn value_octet(row: u32, i: u32, scale: Scale) -> Octet {
+    let octet = row * n_octets() + i;
+    if VALUE_BITS == 32u {
+        return Octet(bitcast<vec4<f32>>(v_cache[2u * octet]), bitcast<vec4<f32>>(v_cache[2u * octet + 1u]));
+    }
+    if VALUE_BITS == 16u {
+        return halves(v_cache[octet]);
+    }
+    if VALUE_BITS == 8u {
+        let word = octet % 2u * 2u;
+        return Octet(bytes(v_cache[octet / 2u][word], scale), bytes(v_cache[octet / 2u][word + 1u], scale));
+    }
+    return nibbles(v_cache[octet / 4u][octet % 4u], scale);
+}
+
+fn scale_of(bits: u32, record: u32) -> Scale {
+    if bits == 8u {
+        return Scale(bitcast<f32>(record) * (1.0 / 127.0), 0.0);
+    }
+    let a = bitcast<f32>(record << 16u);
+    let b = bitcast<f32>(record & 0xffff0000u);
+    return Scale((b - a) * (1.0 / 15.0), a);
+}
+
+fn halves(words: vec4<u32>) -> Octet {
+    return Octet(
+        vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y)),
+        vec4<f32>(unpack2x16float(words.z), unpack2x16float(words.w)),
+    );
+}
+
+fn bytes(word: u32, scale: Scale) -> vec4<f32> {
+    return scale.step * vec4<f32>((vec4<i32>(i32(word)) << (24u - 8u * EACH)) >> vec4<u32>(24u));
+}
+
+fn nibbles(word: u32, scale: Scale) -> Octet {
+    let low = vec4<f32>((vec4<u32>(word) >> (4u * EACH)) & vec4<u32>(15u));
+    let high = vec4<f32>((vec4<u32>(word) >> (4u * EACH + 16u)) & vec4<u32>(15u));
+    return Octet(scale.step * low + scale.start, scale.step * high + scale.start);
+}
