@@ -69,7 +69,7 @@ impl LanguageModel for Toy {
 
     async fn pick_next(&self, cache: &mut ToyCache, choice: &Choice) -> Result<Option<Self::Picking>, OpsError> {
         assert!(choice.adjustments.is_empty(), "a choice that depends on tokens cannot be begun ahead of them");
-        let chosen = cache.chosen.expect("a choice is on its way");
+        let chosen = cache.chosen.unwrap();
         self.pick(&[chosen], cache, choice).await.map(Some)
     }
 
