@@ -2,7 +2,7 @@
 
 use crate::family::{Family, Kernels, Task};
 use crate::kv::{KvFormats, Side};
-use crate::linear::dot;
+use crate::linear::{dot, product_flops};
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::qk_norm_rope::{HeadShape, LayerCache};
 use crate::run::{empty, float, into_float, run};
@@ -193,5 +193,11 @@ impl Operation for Attention {
     fn launch(&self) -> Launch {
         let (kernel, groups) = self.kernel();
         Launch { kernel, groups: u64::from(groups), params: self.params.words() }
+    }
+
+    /// As if the cache were full.
+    fn flops(&self) -> u64 {
+        let AttentionParams { n_tokens, n_heads, head_dim, n_slots, window, .. } = self.params;
+        2 * product_flops(n_tokens, n_heads * head_dim, n_slots.min(window))
     }
 }

@@ -34,7 +34,13 @@ pub struct Counts {
 /// some that it has yet to read.
 pub(crate) const LAUNCHES_PER_SUBMIT: usize = 512;
 
+/// How much a submission may hold by [`crate::Operation::flops`], but for a single launch that has more. Windows resets a device
+/// that is busy with one submission for two seconds; this is about one on an adapter that manages 50 GFLOP/s.
+const FLOPS_PER_SUBMIT: u64 = 50_000_000_000;
+
 thread_local! {
+    static FLOPS: Cell<u64> = const { Cell::new(0) };
+    static IS_REHEARSAL: Cell<bool> = const { Cell::new(false) };
     static COUNTS: Cell<Counts> = const { Cell::new(Counts::NONE) };
     static GATHERED: Cell<usize> = const { Cell::new(0) };
     static ON_THEIR_WAY: Cell<usize> = const { Cell::new(0) };
@@ -52,7 +58,19 @@ pub fn pipelines() -> usize {
     PIPELINES.with_borrow(BTreeSet::len)
 }
 
-pub(crate) fn launched(kernel: &Kernel) {
+/// Whether what was gathered is to be submitted before a launch of so many `flops`; never while launches are recorded.
+pub(crate) fn is_full_for(flops: u64) -> bool {
+    let is_full = GATHERED.get() > 0 && FLOPS.get().saturating_add(flops) > FLOPS_PER_SUBMIT;
+    is_full && !IS_REHEARSAL.get()
+}
+
+/// What was gathered is submitted by hand.
+pub(crate) fn flushed() {
+    submitted();
+}
+
+pub(crate) fn launched(kernel: &Kernel, flops: u64) {
+    FLOPS.set(FLOPS.get().saturating_add(flops));
     PIPELINES.with_borrow_mut(|pipelines| pipelines.insert((kernel.name, kernel.variant)));
     add(Counts { launches: 1, bind_groups: 1, ..Counts::NONE });
     gathered(1);
@@ -78,12 +96,15 @@ pub(crate) struct Rehearsed<T> {
 
 /// Runs `work` and counts none of it: it is recorded, or runs once so that it can be.
 pub(crate) fn of_rehearsal<T>(work: &mut impl FnMut() -> T) -> Rehearsed<T> {
-    let (before, gathered) = (COUNTS.get(), GATHERED.get());
+    let (before, gathered, flops) = (COUNTS.get(), GATHERED.get(), FLOPS.get());
     LARGEST.set(0);
+    IS_REHEARSAL.set(true);
     let output = work();
+    IS_REHEARSAL.set(false);
     let launches = COUNTS.get().launches - before.launches;
     COUNTS.set(before);
     GATHERED.set(gathered);
+    FLOPS.set(flops);
     Rehearsed { output, launches, largest: LARGEST.get() }
 }
 
@@ -91,6 +112,9 @@ fn gathered(launches: usize) {
     let all = GATHERED.get() + launches;
     add(Counts { submits: (all / LAUNCHES_PER_SUBMIT) as u64, ..Counts::NONE });
     GATHERED.set(all % LAUNCHES_PER_SUBMIT);
+    if all >= LAUNCHES_PER_SUBMIT {
+        FLOPS.set(0);
+    }
 }
 
 /// The runtime closes what it has gathered before it writes to a buffer.
@@ -133,6 +157,7 @@ impl Drop for OnItsWay {
 fn submitted() {
     add(Counts { submits: 1, ..Counts::NONE });
     GATHERED.set(0);
+    FLOPS.set(0);
 }
 
 fn add(more: Counts) {
@@ -194,13 +219,30 @@ mod tests {
     #[test]
     fn a_readback_submits_what_was_gathered() {
         let before = read();
-        launched(&samara_shaders::GLU_SILU);
-        launched(&samara_shaders::GLU_SILU);
+        launched(&samara_shaders::GLU_SILU, 0);
+        launched(&samara_shaders::GLU_SILU, 0);
         read_back(8);
         let counts = read() - before;
         let expected =
             Counts { launches: 2, bind_groups: 2, submits: 1, readbacks: 1, readback_bytes: 8, ..Counts::NONE };
         assert_eq!(counts, expected);
+    }
+
+    #[test]
+    fn a_submission_is_closed_before_it_holds_too_much() {
+        read_back(0);
+        let launch = |flops| launched(&samara_shaders::GLU_SILU, flops);
+        assert!(!is_full_for(u64::MAX), "nothing to submit");
+        launch(FLOPS_PER_SUBMIT - 2);
+        assert!(!is_full_for(2) && is_full_for(3) && is_full_for(u64::MAX));
+        assert!(!of_rehearsal(&mut || is_full_for(3)).output && is_full_for(3));
+        flushed();
+        assert!(!is_full_for(u64::MAX));
+        launch(u64::MAX);
+        launch(1);
+        assert!(is_full_for(0));
+        read_back(0);
+        assert!(!is_full_for(u64::MAX));
     }
 
     #[test]

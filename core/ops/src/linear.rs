@@ -110,9 +110,19 @@ impl Operation for Linear {
         Launch { kernel, groups, params: self.params.words() }
     }
 
+    fn flops(&self) -> u64 {
+        let MatvecParams { n_tokens, n_rows, n_in, .. } = self.params;
+        product_flops(n_tokens, n_rows, n_in)
+    }
+
     fn gradients(&self) -> Vec<Gradient> {
         backward::gradients(self.format, self.kernels, self.params)
     }
+}
+
+/// Multiplications and additions of a product.
+pub(crate) fn product_flops(n_tokens: u32, n_rows: u32, n_in: u32) -> u64 {
+    2 * u64::from(n_tokens) * u64::from(n_rows) * u64::from(n_in)
 }
 
 /// `w xᵀ`, `[rows, tokens]`, spread over the cores where there are threads.

@@ -3,7 +3,7 @@
 mod backward;
 
 use crate::gradient::Gradient;
-use crate::linear::dot;
+use crate::linear::{dot, product_flops};
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{empty, empty_int, float, int, into_float, into_int, run};
 use crate::weight::{Weight, rows};
@@ -158,6 +158,10 @@ impl Operation for ExpertLinear {
     fn launch(&self) -> Launch {
         let groups = u64::from(self.params.n_picks) * u64::from(self.params.n_out.div_ceil(LINEAR_ROWS));
         Launch { kernel: MOE_LINEAR[self.format as usize], groups, params: self.params.words() }
+    }
+
+    fn flops(&self) -> u64 {
+        product_flops(self.params.n_picks, self.params.n_out, self.params.n_in)
     }
 
     fn gradients(&self) -> Vec<Gradient> {

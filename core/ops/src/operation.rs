@@ -12,6 +12,12 @@ pub trait Operation: Debug + Send + Sync + 'static {
     /// The kernel, its grid and its `Params`.
     fn launch(&self) -> Launch;
 
+    /// Multiplications and additions, about; 0 where they are too few to matter. A submission is closed before its sum of
+    /// these could keep a slow device busy for longer than an operating system lets it be.
+    fn flops(&self) -> u64 {
+        0
+    }
+
     /// How the gradients of the outputs reach the inputs. An operation without any cannot be differentiated: running it on
     /// an input that needs a gradient panics.
     fn gradients(&self) -> Vec<Gradient> {

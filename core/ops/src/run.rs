@@ -203,8 +203,13 @@ impl Run for CubeBackend {
         }
         let arguments = arguments.with_info(MetadataBindingInfo::custom(uniform(params)));
         if let Some(client) = client {
+            let flops = operation.flops();
+            // A device that is lost says so at the next readback.
+            if counts::is_full_for(flops) && client.flush().is_ok() {
+                counts::flushed();
+            }
             client.launch(Box::new(Wgsl(kernel)), fold(groups), arguments);
-            counts::launched(kernel);
+            counts::launched(kernel, flops);
             peak::look(&client);
         }
         Slots::gather(all.into_iter())

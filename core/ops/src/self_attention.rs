@@ -9,7 +9,7 @@ mod rotate;
 use crate::Documents;
 use crate::attention::AttentionSpec;
 use crate::gradient::Gradient;
-use crate::linear::dot;
+use crate::linear::{dot, product_flops};
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::qk_norm_rope::{QkSpec, RopeTable};
 use crate::run::{empty, float, into_float, run};
@@ -138,9 +138,19 @@ impl Operation for AttentionRows {
         Launch { kernel: for_width(kernels, head_dim), groups, params: self.0.words() }
     }
 
+    fn flops(&self) -> u64 {
+        flops(&self.0)
+    }
+
     fn gradients(&self) -> Vec<Gradient> {
         backward::gradients(self.0)
     }
+}
+
+/// As if all tokens were one document.
+fn flops(params: &AttentionRowsParams) -> u64 {
+    let AttentionRowsParams { n_tokens, n_heads, head_dim, window, .. } = *params;
+    2 * product_flops(n_tokens, n_heads * head_dim, n_tokens.min(window))
 }
 
 /// The kernel for exactly this width of a head, or the narrowest that holds it.

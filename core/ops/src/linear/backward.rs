@@ -2,6 +2,7 @@
 
 use crate::family::{Family, Kernels, Task};
 use crate::gradient::{Backward, Gradient, Target, Value};
+use crate::linear::product_flops;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::run::{empty, float, into_float, run};
 use crate::weight::{Weight, n_buffers, rows};
@@ -113,6 +114,10 @@ impl Operation for OfInput {
         };
         Launch { kernel: kernels[self.format as usize], groups, params: self.params.words() }
     }
+
+    fn flops(&self) -> u64 {
+        product_flops(self.params.n_tokens, self.params.n_rows, self.params.n_in)
+    }
 }
 
 impl Operation for OfWeight {
@@ -130,5 +135,9 @@ impl Operation for OfWeight {
     fn launch(&self) -> Launch {
         let tiles = u64::from(self.0.n_rows.div_ceil(EDGE)) * u64::from(self.0.n_in.div_ceil(EDGE));
         Launch { kernel: &LINEAR_WEIGHT_BACKWARD_F32, groups: tiles.div_ceil(64), params: self.0.words() }
+    }
+
+    fn flops(&self) -> u64 {
+        product_flops(self.0.n_tokens, self.0.n_rows, self.0.n_in)
     }
 }

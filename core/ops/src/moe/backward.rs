@@ -3,6 +3,7 @@
 //! Which experts were picked has no gradient; their weights do, and so reaches the router.
 
 use crate::gradient::{Backward, Gradient, Target, Value};
+use crate::linear::product_flops;
 use crate::operation::{Host, HostMut, Launch, Operation};
 use crate::weight::{n_buffers, rows};
 use samara_shaders::{
@@ -109,6 +110,10 @@ impl Operation for OfInput {
         let kernel = MOE_LINEAR_BACKWARD[self.format as usize];
         Launch { kernel, groups: blocks.div_ceil(64), params: self.params.words() }
     }
+
+    fn flops(&self) -> u64 {
+        product_flops(self.params.n_picks, self.params.n_out, self.params.n_in)
+    }
 }
 
 impl Operation for OfWeight {
@@ -131,6 +136,10 @@ impl Operation for OfWeight {
     fn launch(&self) -> Launch {
         let n_elements = u64::from(self.0.n_rows) * u64::from(self.0.n_in);
         Launch { kernel: &MOE_LINEAR_WEIGHT_BACKWARD_F32, groups: n_elements.div_ceil(64), params: self.0.words() }
+    }
+
+    fn flops(&self) -> u64 {
+        product_flops(self.0.n_picks, self.0.n_out, self.0.n_in)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The gradient of attention: scores are computed again, from what the forward pass kept of each row (Dao et al. 2022).
 
-use super::{Rows, WORKGROUP, for_width};
+use super::{Rows, WORKGROUP, flops, for_width};
 use crate::gradient::{Backward, Gradient, Target, Value};
 use crate::linear::dot;
 use crate::operation::{Host, HostMut, Launch, Operation};
@@ -71,6 +71,10 @@ impl Operation for OfQueries {
         let groups = (u64::from(n_tokens) * u64::from(n_heads)).div_ceil(WORKGROUP);
         Launch { kernel: for_width(kernels, head_dim), groups, params: params.words() }
     }
+
+    fn flops(&self) -> u64 {
+        2 * flops(&self.0)
+    }
 }
 
 impl Operation for OfKeysValues {
@@ -106,5 +110,9 @@ impl Operation for OfKeysValues {
         let params = AttentionRowsBackwardKvParams { n_tokens, n_heads, n_kv_heads, head_dim, window, scale };
         let groups = (u64::from(n_tokens) * u64::from(n_kv_heads)).div_ceil(WORKGROUP);
         Launch { kernel: for_width(kernels, head_dim), groups, params: params.words() }
+    }
+
+    fn flops(&self) -> u64 {
+        2 * flops(&self.0)
     }
 }

@@ -23,11 +23,13 @@ pub(super) fn all(args: &OpsBenchArgs, open: &OpenDevice) -> Vec<Subject> {
                 open.families().into_iter().map(move |family| Subject::Linear { format, family, n_tokens, n_out, n_in })
             }));
         }
+        let activation = Activation::Silu;
+        let formats = args.formats.iter().filter(|format| args.tokens.contains(&1) && fits(**format, n_in));
+        all.extend(formats.flat_map(|&format| {
+            let gated = move |family| Subject::GatedLinear { format, family, activation, n_out, n_in };
+            open.families().into_iter().map(gated)
+        }));
     }
-    all.extend(args.formats.iter().filter(|format| fits(**format, D_MODEL)).flat_map(|&format| {
-        let (activation, n_out, n_in) = (Activation::Silu, D_FF, D_MODEL);
-        open.families().into_iter().map(move |family| Subject::GatedLinear { format, family, activation, n_out, n_in })
-    }));
     all.extend(tokens().flat_map(between_products));
     for &n_keys in &args.keys {
         let n_keys = n_keys as usize;
