@@ -64,11 +64,11 @@ fn main(
             let key = min(own_first + base + j, last);
             rows[j] = row_of(kv_head, key);
         }
-        var scale = array<Scale, KEYS>();
+        var held = array<Held, KEYS>();
         for (var i = 0u; i < OCTETS; i++) {
             for (var j = 0u; j < KEYS; j++) {
-                scale[j] = key_scale(rows[j], i, scale[j]);
-                let k = key_octet(rows[j], i, scale[j]);
+                held[j] = held_key(rows[j], i, held[j]);
+                let k = octet_of(KEY_BITS, held[j], i);
                 for (var h = 0u; h < HEADS; h++) {
                     score[j][h] += dot(query[h][i][0], k[0]) + dot(query[h][i][1], k[1]);
                 }
@@ -96,8 +96,8 @@ fn main(
                 sums[h][i][1] *= shrink[h];
             }
             for (var j = 0u; j < KEYS; j++) {
-                scale[j] = value_scale(rows[j], i, scale[j]);
-                let v = value_octet(rows[j], i, scale[j]);
+                held[j] = held_value(rows[j], i, held[j]);
+                let v = octet_of(VALUE_BITS, held[j], i);
                 for (var h = 0u; h < HEADS; h++) {
                     sums[h][i][0] += score[j][h] * v[0];
                     sums[h][i][1] += score[j][h] * v[1];

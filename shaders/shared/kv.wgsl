@@ -65,6 +65,54 @@ fn lone_value_octet(row: u32, i: u32) -> Octet {
     return value_octet(row, i, value_scale(row, i - i % BLOCK, Scale()));
 }
 
+// What an octet of a head of whole blocks is made from. Neighbours share it, so that every read is sixteen bytes.
+struct Held { words: vec4<u32>, more: vec4<u32>, scale: Scale }
+
+// Octets in sixteen bytes.
+const KEYS_HELD: u32 = max(16u / KEY_BITS, 1u);
+const VALUES_HELD: u32 = max(16u / VALUE_BITS, 1u);
+
+// What the i-th octet is made from, where `last` is what the octet before it was.
+fn held_key(row: u32, i: u32, last: Held) -> Held {
+    var held = last;
+    held.scale = key_scale(row, i, last.scale);
+    let octet = row * n_octets() + i;
+    if KEY_BITS == 32u {
+        held.words = k_cache[2u * octet];
+        held.more = k_cache[2u * octet + 1u];
+    } else if i % KEYS_HELD == 0u {
+        held.words = k_cache[octet / KEYS_HELD];
+    }
+    return held;
+}
+
+fn held_value(row: u32, i: u32, last: Held) -> Held {
+    var held = last;
+    held.scale = value_scale(row, i, last.scale);
+    let octet = row * n_octets() + i;
+    if VALUE_BITS == 32u {
+        held.words = v_cache[2u * octet];
+        held.more = v_cache[2u * octet + 1u];
+    } else if i % VALUES_HELD == 0u {
+        held.words = v_cache[octet / VALUES_HELD];
+    }
+    return held;
+}
+
+fn octet_of(bits: u32, held: Held, i: u32) -> Octet {
+    if bits == 32u {
+        return Octet(bitcast<vec4<f32>>(held.words), bitcast<vec4<f32>>(held.more));
+    }
+    if bits == 16u {
+        return halves(held.words);
+    }
+    if bits == 8u {
+        let two = select(held.words.xy, held.words.zw, i % 2u == 1u);
+        return Octet(bytes(two.x, held.scale), bytes(two.y, held.scale));
+    }
+    return nibbles(held.words[i % 4u], held.scale);
+}
+
 fn scale_of(bits: u32, record: u32) -> Scale {
     if bits == 8u {
         return Scale(bitcast<f32>(record) * (1.0 / 127.0), 0.0);

@@ -3,20 +3,20 @@ alias Octets = array<Octet, 8>;
 
 fn key_octets(row: u32, first: u32, lane: u32) -> Octets {
     var octets = Octets();
-    var scale = Scale();
+    var held = Held();
     for (var i = 0u; i < 8u; i++) {
-        scale = key_scale(row, first + i, scale);
-        octets[i] = key_octet(row, first + i, scale);
+        held = held_key(row, first + i, held);
+        octets[i] = octet_of(KEY_BITS, held, first + i);
     }
     return octets;
 }
 
 fn value_octets(row: u32, first: u32, lane: u32) -> Octets {
     var octets = Octets();
-    var scale = Scale();
+    var held = Held();
     for (var i = 0u; i < 8u; i++) {
-        scale = value_scale(row, first + i, scale);
-        octets[i] = value_octet(row, first + i, scale);
+        held = held_value(row, first + i, held);
+        octets[i] = octet_of(VALUE_BITS, held, first + i);
     }
     return octets;
 }
