@@ -97,7 +97,7 @@ pub(crate) fn known(adapter: &AdapterInfo) -> (Kernels, Why) {
 /// The device failed.
 pub(crate) fn measure(open: &OpenDevice) -> anyhow::Result<Vec<Trial>> {
     let bar = Bar::steps("measuring kernels, once for this adapter");
-    let n_trials = (Task::ALL.len() * open.families().len()) as u64;
+    let n_trials = (Task::ALL.len() * trial::families(open).len()) as u64;
     let mut n_done = 0;
     bar.set(0, Some(n_trials));
     let done = |_: &Trial| {

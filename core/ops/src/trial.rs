@@ -1,6 +1,6 @@
 //! Which family of kernels is fast on an adapter, found by running all of them for a moment.
 //!
-//! Nothing is assumed of vendors. Each task is done by every family that the adapter can run, on the same inputs; a family
+//! Nothing is assumed of vendors. Each task is done by several families, on the same inputs; a family
 //! whose results differ from the plain one's is left out, and of the others the fastest is taken.
 
 use crate::bench::{OLMO2_1B_HEADS, Ready, Subject, largest_error};
@@ -35,8 +35,7 @@ pub struct Trial {
     pub seconds: Option<f64>,
 }
 
-/// Tries every family that the device can run at every task; `done` hears of each. It takes a second or so on a GPU, most
-/// of it for making pipelines.
+/// Tries [`families`] at every task; `done` hears of each. It takes a second or so on a GPU, most of it for making pipelines.
 ///
 /// # Errors
 /// The device was lost, or its timestamps gave no number.
@@ -44,7 +43,7 @@ pub async fn trials(open: &OpenDevice, mut done: impl FnMut(&Trial)) -> Result<V
     let mut trials = Vec::new();
     for task in Task::ALL {
         let mut expected = Vec::new();
-        for family in open.families() {
+        for family in families(open) {
             let subject = subject(task, family);
             let mut ready = subject.ready(open, COLD_BYTES);
             let found = ready.values().await?;
@@ -60,6 +59,12 @@ pub async fn trials(open: &OpenDevice, mut done: impl FnMut(&Trial)) -> Result<V
         }
     }
     Ok(trials)
+}
+
+/// What there is to choose from: all that the device can run, but hardware is not asked to try invocations that share
+/// nothing. Their large tiles take long to compile, and gain nothing where barriers are cheap.
+pub fn families(open: &OpenDevice) -> Vec<Family> {
+    open.families().into_iter().filter(|family| open.is_software() || *family != Family::Invocation).collect()
 }
 
 /// The fastest family for each task; the plain one where no other is faster by enough to tell.
