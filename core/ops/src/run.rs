@@ -294,7 +294,7 @@ impl CubeKernel for Wgsl {
     }
 
     fn source(&self) -> Option<PrecompiledSource> {
-        let source = self.0.source().into();
+        let source = self.0.source();
         Some(PrecompiledSource { source, entrypoint_name: "main".into(), lang: "wgsl" })
     }
 }
