@@ -56,11 +56,8 @@ pub(crate) fn run(args: &DevicesArgs) -> anyhow::Result<Exit> {
     let auto = Auto::from(auto);
     if args.json {
         let adapters: Vec<_> = adapters.iter().map(as_json).collect();
-        let mut found = json!({ "adapters": adapters, "auto": auto });
-        if args.measure {
-            found["trials"] = measured.iter().flatten().map(trial_as_json).collect();
-        }
-        output::json(&found)?;
+        let trials = args.measure.then(|| measured.iter().flatten().map(trial_as_json).collect::<Vec<_>>());
+        output::json(&json!({ "adapters": adapters, "auto": auto, "trials": trials }))?;
     } else {
         let tables: String = measured.iter().map(|trials| format!("{}\n", as_table(trials))).collect();
         output::stream(&format!("{tables}{}", as_text(&adapters, &auto)))?;

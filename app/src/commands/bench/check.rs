@@ -119,7 +119,7 @@ fn reading_weights(format: Format, families: &[Family]) -> Vec<Subject> {
     let products = families
         .iter()
         .flat_map(|&family| [1, 35].map(|n_tokens| Subject::Linear { format, family, n_tokens, n_out: 67, n_in }));
-    let activation = if format as usize % 2 == 0 { Activation::Silu } else { Activation::GeluTanh };
+    let activation = if (format as usize).is_multiple_of(2) { Activation::Silu } else { Activation::GeluTanh };
     let gated = families.iter().map(|&family| Subject::GatedLinear { format, family, activation, n_out: 67, n_in });
     let embed = Subject::Embed { format, n_tokens: 5, n_rows: 67, n_in };
     let experts = Subject::Experts { format, n_tokens: 5, n_experts: 4, n_out: 19, n_in };
