@@ -49,6 +49,7 @@ mod scale_columns;
 mod self_attention;
 mod step;
 mod sum_squares;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod trial;
 mod weight;
 
