@@ -59,6 +59,7 @@ fn main() {
         out += &emit::variants(kernel.name, kernel.variants.iter().map(|variant| variant.name));
     }
     out += &emit::all(kernels.iter().map(|kernel| kernel.name));
+    out += &emit::fingerprint(&out);
     let path = Path::new(&env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("kernels.rs");
     fs::write(path, out).expect("OUT_DIR is writable");
 }

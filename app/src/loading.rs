@@ -55,7 +55,7 @@ pub(crate) fn session(
     let checkpoint = source.open()?;
     let scaled = adapters.open()?;
     let open = open_device(device)?;
-    console.detail(&format!("device: {} ({}; kernels: {})", open.name, open.why, open.kernels));
+    console.detail(&format!("device: {open}"));
     let config = session_config(context);
     check_fits(&checkpoint, &scaled, &open, config, memory::free_bytes(&open))?;
     let bar = Bar::bytes("loading");

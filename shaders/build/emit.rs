@@ -2,6 +2,7 @@
 
 use crate::check::Reflection;
 use crate::{KernelFile, Variant};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The first lines of the generated file.
 pub fn header() -> String {
@@ -69,6 +70,13 @@ pub fn variants<'a>(kernel: &str, variants: impl Iterator<Item = &'a str>) -> St
 pub fn all<'a>(kernels: impl Iterator<Item = &'a str>) -> String {
     let names: String = kernels.map(|kernel| format!("    &{},\n", kernel.to_uppercase())).collect();
     format!("/// Every kernel's variants.\npub static ALL: &[&[&Kernel]] = &[\n{names}];\n")
+}
+
+/// `FINGERPRINT`, a hash of all that was written before.
+pub fn fingerprint(written: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    written.hash(&mut hasher);
+    format!("\n/// Tells sets of kernels apart.\npub const FINGERPRINT: u64 = {:#018x};\n", hasher.finish())
 }
 
 fn constant(kernel: &str, variant: &str) -> String {

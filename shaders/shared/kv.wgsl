@@ -20,17 +20,7 @@ fn key_scale(row: u32, i: u32, last: Scale) -> Scale {
 
 fn key_octet(row: u32, i: u32, scale: Scale) -> Octet {
     let octet = row * n_octets() + i;
-    if KEY_BITS == 32u {
-        return Octet(bitcast<vec4<f32>>(k_cache[2u * octet]), bitcast<vec4<f32>>(k_cache[2u * octet + 1u]));
-    }
-    if KEY_BITS == 16u {
-        return halves(k_cache[octet]);
-    }
-    if KEY_BITS == 8u {
-        let word = octet % 2u * 2u;
-        return Octet(bytes(k_cache[octet / 2u][word], scale), bytes(k_cache[octet / 2u][word + 1u], scale));
-    }
-    return nibbles(k_cache[octet / 4u][octet % 4u], scale);
+    return octet_of(KEY_BITS, keys_around(octet, scale), octet);
 }
 
 fn value_scale(row: u32, i: u32, last: Scale) -> Scale {
@@ -43,17 +33,7 @@ fn value_scale(row: u32, i: u32, last: Scale) -> Scale {
 
 fn value_octet(row: u32, i: u32, scale: Scale) -> Octet {
     let octet = row * n_octets() + i;
-    if VALUE_BITS == 32u {
-        return Octet(bitcast<vec4<f32>>(v_cache[2u * octet]), bitcast<vec4<f32>>(v_cache[2u * octet + 1u]));
-    }
-    if VALUE_BITS == 16u {
-        return halves(v_cache[octet]);
-    }
-    if VALUE_BITS == 8u {
-        let word = octet % 2u * 2u;
-        return Octet(bytes(v_cache[octet / 2u][word], scale), bytes(v_cache[octet / 2u][word + 1u], scale));
-    }
-    return nibbles(v_cache[octet / 4u][octet % 4u], scale);
+    return octet_of(VALUE_BITS, values_around(octet, scale), octet);
 }
 
 // An octet by itself.
@@ -65,38 +45,42 @@ fn lone_value_octet(row: u32, i: u32) -> Octet {
     return value_octet(row, i, value_scale(row, i - i % BLOCK, Scale()));
 }
 
-// What an octet of a head of whole blocks is made from. Neighbours share it, so that every read is sixteen bytes.
+// What an octet is made from, which its neighbours may share, so that every read is sixteen bytes.
 struct Held { words: vec4<u32>, more: vec4<u32>, scale: Scale }
 
 // Octets in sixteen bytes.
 const KEYS_HELD: u32 = max(16u / KEY_BITS, 1u);
 const VALUES_HELD: u32 = max(16u / VALUE_BITS, 1u);
 
-// What the i-th octet is made from, where `last` is what the octet before it was.
-fn held_key(row: u32, i: u32, last: Held) -> Held {
-    var held = last;
-    held.scale = key_scale(row, i, last.scale);
-    let octet = row * n_octets() + i;
+fn keys_around(octet: u32, scale: Scale) -> Held {
     if KEY_BITS == 32u {
-        held.words = k_cache[2u * octet];
-        held.more = k_cache[2u * octet + 1u];
-    } else if i % KEYS_HELD == 0u {
-        held.words = k_cache[octet / KEYS_HELD];
+        return Held(k_cache[2u * octet], k_cache[2u * octet + 1u], scale);
     }
-    return held;
+    return Held(k_cache[octet / KEYS_HELD], vec4<u32>(), scale);
+}
+
+fn values_around(octet: u32, scale: Scale) -> Held {
+    if VALUE_BITS == 32u {
+        return Held(v_cache[2u * octet], v_cache[2u * octet + 1u], scale);
+    }
+    return Held(v_cache[octet / VALUES_HELD], vec4<u32>(), scale);
+}
+
+// What the i-th octet of a head of whole blocks is made from, where `last` is that of the octet before it.
+fn held_key(row: u32, i: u32, last: Held) -> Held {
+    let scale = key_scale(row, i, last.scale);
+    if i % KEYS_HELD > 0u {
+        return Held(last.words, last.more, scale);
+    }
+    return keys_around(row * n_octets() + i, scale);
 }
 
 fn held_value(row: u32, i: u32, last: Held) -> Held {
-    var held = last;
-    held.scale = value_scale(row, i, last.scale);
-    let octet = row * n_octets() + i;
-    if VALUE_BITS == 32u {
-        held.words = v_cache[2u * octet];
-        held.more = v_cache[2u * octet + 1u];
-    } else if i % VALUES_HELD == 0u {
-        held.words = v_cache[octet / VALUES_HELD];
+    let scale = value_scale(row, i, last.scale);
+    if i % VALUES_HELD > 0u {
+        return Held(last.words, last.more, scale);
     }
-    return held;
+    return values_around(row * n_octets() + i, scale);
 }
 
 fn octet_of(bits: u32, held: Held, i: u32) -> Octet {

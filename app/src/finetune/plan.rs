@@ -35,7 +35,7 @@ pub(crate) fn plan(config: RunConfig, json: bool, console: &Console) -> anyhow::
     setup::refuse_unbuilt(&config, &model)?;
     let data = setup::data(&config, &checkpoint, &model)?;
     let open = setup::open_device(&config)?;
-    console.detail(&format!("device: {} ({}; kernels: {})", open.name, open.why, open.kernels));
+    console.detail(&format!("device: {open}"));
     let lengths = data.train.lengths();
     let memory_plan = MemoryPlan::new(&config, &model, &checkpoint, data.train.max_length())?;
     let total_bytes = memory_plan.total_bytes();

@@ -42,7 +42,7 @@ pub(crate) fn setup(config: &RunConfig, console: &Console) -> anyhow::Result<Set
     refuse_unbuilt(config, &model)?;
     let data = data(config, &checkpoint, &model)?;
     let open = open_device(config)?;
-    console.detail(&format!("device: {} ({}; kernels: {})", open.name, open.why, open.kernels));
+    console.detail(&format!("device: {open}"));
     let learner = learner(config, &checkpoint, &open)?;
     let n_trained = learner.values().iter().map(|value| value.shape().num_elements() as u64).sum();
     let report = data.train.report().clone();

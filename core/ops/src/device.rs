@@ -139,6 +139,13 @@ impl OpenDevice {
     }
 }
 
+/// Which device it is, why it was taken, and its kernels.
+impl fmt::Display for OpenDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}; kernels: {})", self.name, self.why, self.kernels)
+    }
+}
+
 impl FromStr for DeviceChoice {
     type Err = DeviceError;
 

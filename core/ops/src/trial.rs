@@ -8,6 +8,7 @@ use crate::device::OpenDevice;
 use crate::error::OpsError;
 use crate::family::{Family, Kernels, Task};
 use crate::kv::{KvFormat, KvFormats};
+pub use samara_shaders::FINGERPRINT;
 use samara_shaders::Format;
 
 /// Rows and width of the weight, and tokens of a prompt, that the trial computes with.
@@ -80,11 +81,6 @@ pub fn fastest(trials: &[Trial]) -> Kernels {
             _ => Family::Workgroup,
         }
     }))
-}
-
-/// What the kernels are made of that a trial is about: others ask for another trial.
-pub fn texts() -> impl Iterator<Item = &'static str> {
-    samara_shaders::ALL.iter().copied().flatten().flat_map(|kernel| kernel.texts).copied()
 }
 
 fn subject(task: Task, family: Family) -> Subject {

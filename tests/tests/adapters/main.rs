@@ -10,7 +10,6 @@ mod made;
 mod trained;
 
 use std::collections::BTreeSet;
-
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};

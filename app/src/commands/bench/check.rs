@@ -60,7 +60,7 @@ struct Compared {
 /// The device is unusable or fails, or a kernel is wrong.
 pub(super) fn run(args: &CheckArgs, console: &Console) -> anyhow::Result<Exit> {
     let open = loading::open_device(&args.device)?;
-    console.detail(&format!("device: {} ({}; kernels: {})", open.name, open.why, open.kernels));
+    console.detail(&format!("device: {open}"));
     let cpu = pollster::block_on(device::open(DeviceChoice::Cpu, LimitsArg::Adapter.into()))?;
     let bar = Bar::steps("checking");
     let subjects = subjects(&open.families());

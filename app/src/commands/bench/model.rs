@@ -125,7 +125,7 @@ pub(super) fn run(args: &ModelBenchArgs, console: &Console) -> anyhow::Result<Ex
         "{context_tokens} tokens do not fit the model's context of {longest}; use shorter --prompts or --contexts"
     );
     let open = loading::open_device(&args.device)?;
-    console.detail(&format!("device: {} ({}; kernels: {})", open.name, open.why, open.kernels));
+    console.detail(&format!("device: {open}"));
     let bar = Bar::bytes("loading");
     let mut progress = |progress: LoadProgress<'_>| bar.set(progress.done_bytes, Some(progress.total_bytes));
     let decoder = Decoder::load(&checkpoint, &open, &mut progress)?.with_scaled(&adapters)?;

@@ -125,7 +125,7 @@ struct Case {
 /// The device is unusable or fails.
 pub(super) fn run(args: &OpsBenchArgs, console: &Console) -> anyhow::Result<Exit> {
     let open = loading::open_device(&args.device)?;
-    console.detail(&format!("device: {} ({}; kernels: {})", open.name, open.why, open.kernels));
+    console.detail(&format!("device: {open}"));
     let empty = empty_launches(&open)?;
     let cases = measure(cases::all(args, &open), args.repetitions.max(1), &open)?;
     let report = Report::new(&open, args.repetitions.max(1), empty, &cases);
